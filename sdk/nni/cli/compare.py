@@ -1,8 +1,8 @@
-"""`nnictl experiment compare`: two experiments side by side."""
+"""`nnictl experiment compare`: two experiments side by side, or the tuners of one."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
@@ -17,11 +17,23 @@ if TYPE_CHECKING:
 
 _VALUE_LENGTH: Final = 60
 """Characters of a field's value that the table shows."""
+_LEAST_TUNERS: Final = 2
+_ADDED: Final = "(added by hand)"
+"""Row of the trials that no tuner proposed."""
 
 Id = Annotated[
     str,
     typer.Argument(
         metavar="ID", show_default=False, help="An experiment.", autocompletion=experiment_ids
+    ),
+]
+OtherId = Annotated[
+    str,
+    typer.Argument(
+        metavar="[ID]",
+        show_default=False,
+        help="Another one; without it, the tuners of the first are compared.",
+        autocompletion=experiment_ids,
     ),
 ]
 
@@ -34,7 +46,7 @@ def register(app: typer.Typer) -> None:
 def compare(
     *,
     first: Id,
-    second: Id,
+    second: OtherId = "",
     metric: Annotated[
         str, typer.Option("--metric", show_default=False, help="Which metric; else the first.")
     ] = "",
@@ -44,7 +56,11 @@ def compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show how two experiments differ: configuration, best results, regret, best curves."""
+    """Show how two experiments, or the tuners of one, differ: best results, regret, and more.
+
+    Two experiments: configuration, best results, regret, best curves. One experiment of several
+    tuners, or handed over to another: trials, best result, regret and median of each.
+    """
     from nni.cli import selection
     from nni.cli.session import manager
     from nni.experiment.comparison import common_objective
@@ -52,6 +68,9 @@ def compare(
 
     with manager(start=True) as client:
         known = [found.id for found in client.experiments(include_stopped=True)]
+        if not second:
+            _compare_tuners(client, selection.one(first, [], known), metric, mode, as_json=as_json)
+            return
         ids = [selection.one(word, [], known) for word in (first, second)]
         configs = [config_from_proto(client.get(one).experiment.config).to_dict() for one in ids]
         chosen, direction = common_objective(configs[0], configs[1], metric, mode)
@@ -64,6 +83,67 @@ def compare(
         write_json(document)
     else:
         _show(document)
+
+
+def _compare_tuners(
+    client: ManagerClient,
+    experiment_id: str,
+    metric: str,
+    mode: Literal["minimize", "maximize"] | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Show a row per tuner of an experiment; raise RefusedError if it has only one."""
+    from nni.experiment.comparison import objective_of, tuner_rows
+    from nni.experiment.conversion import config_from_proto
+    from nni.experiment.errors import RefusedError
+
+    config = config_from_proto(client.get(experiment_id).experiment.config).to_dict()
+    own_metric, own_mode = objective_of(config)
+    chosen, direction = metric or own_metric, mode or own_mode
+    rows = tuner_rows(_results_by_tuner(client, experiment_id, chosen), direction)
+    if sum(bool(row.tuner) for row in rows) < _LEAST_TUNERS:
+        raise RefusedError(
+            f"experiment {experiment_id} must have trials of two tuners to compare them, got "
+            f"{', '.join(row.tuner for row in rows if row.tuner) or 'none'}; name a second "
+            "experiment, or list several under tuners in the configuration"
+        )
+    if as_json:
+        tuners = [_camel(asdict(row)) for row in rows]
+        write_json(
+            {"experiment": experiment_id, "metric": chosen, "mode": direction, "tuners": tuners}
+        )
+        return
+    echo(f"Metric {chosen!r}, {direction}")
+    headers = ("Tuner", "Trials", "WithResult", "Best", "Regret", "Median")
+    echo(table(headers, [[row.tuner or _ADDED, *list(astuple(row))[1:]] for row in rows]))
+
+
+def _camel(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields under the names that the other document of the command has."""
+    fields["withResult"] = fields.pop("with_result")
+    return fields
+
+
+def _results_by_tuner(
+    client: ManagerClient, experiment_id: str, metric: str
+) -> list[tuple[str, float | None]]:
+    """Return tuner and result of each trial, in order of creation."""
+    from nni.experiment.comparison import number_of
+    from nni.experiment.records import proposer_of
+    from nni_proto.trial.v1 import trial_service_pb2
+    from nni_wire.values import from_value
+
+    request = trial_service_pb2.ListTrialsRequest(experiment_id=experiment_id)
+    return [
+        (
+            proposer_of(trial),
+            number_of(from_value(trial.final_metric.value), metric)
+            if trial.HasField("final_metric")
+            else None,
+        )
+        for trial in client.trials(request)
+    ]
 
 
 def _read(

@@ -1,7 +1,7 @@
-"""Comparison of two experiments: configurations, best results, regret over trials, curves.
+"""Comparison of two experiments, or of the tuners of one: best results, regret, curves.
 
 Pure functions on values that were read before. Regret is the distance of the best result so far to
-the best one of both experiments; 0 is reached by the better one.
+the best one of all that are compared; 0 is reached by the best of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, zip_longest
+from statistics import median
 from typing import Any, Final, Literal, TypeAlias
 
 from nni.experiment.errors import RefusedError
@@ -55,6 +56,27 @@ class RegretRow:
     trials: int
     best: tuple[float | None, float | None]
     regret: tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TunerRow:
+    """Trials and results of one of several tuners of an experiment; None without results.
+
+    Attributes:
+        tuner: label or name; empty for trials that no tuner proposed.
+        trials: number of its trials.
+        with_result: number of those with a finite result.
+        best: its best result.
+        regret: distance of `best` to the best result of all trials of the experiment.
+        median: of its results.
+    """
+
+    tuner: str
+    trials: int
+    with_result: int
+    best: float | None
+    regret: float | None
+    median: float | None
 
 
 def number_of(value: Any, metric: str = _METRIC) -> float | None:  # noqa: ANN401 - any result
@@ -167,6 +189,27 @@ def regret_rows(
         best = [history[count - 1] if count <= len(history) else None for history in histories]
         regret = [None if one is None else abs(one - optimum) for one in best]
         rows.append(RegretRow(count, (best[0], best[1]), (regret[0], regret[1])))
+    return rows
+
+
+def tuner_rows(results: Sequence[tuple[str, float | None]], mode: Mode) -> list[TunerRow]:
+    """Return a row per tuner, in the order of their first trials.
+
+    Args:
+        results: tuner and result of each trial; None: it has none that is finite.
+        mode: what is best.
+    """
+    better = min if mode == "minimize" else max
+    every = [value for _, value in results if value is not None]
+    optimum = better(every) if every else None
+    rows = []
+    for tuner in dict.fromkeys(label for label, _ in results):
+        own = [value for label, value in results if label == tuner]
+        known = [value for value in own if value is not None]
+        best = better(known) if known else None
+        regret = None if best is None or optimum is None else abs(best - optimum)
+        middle = median(known) if known else None
+        rows.append(TunerRow(tuner, len(own), len(known), best, regret, middle))
     return rows
 
 

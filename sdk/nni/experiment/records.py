@@ -113,6 +113,8 @@ class TrialJob:
     """File with its standard error; empty until it has a folder."""
     sequenceId: int  # noqa: N815 - documented name
     """Position in the order of submission, from 0."""
+    tuner: str = ""
+    """Name or label of the tuner that proposed it; empty if a user added it."""
 
 
 def milliseconds(time: timestamp_pb2.Timestamp) -> int:
@@ -178,7 +180,19 @@ def trial_job(trial: trial_pb2.Trial) -> TrialJob:
         finalMetricData=final,
         stderrPath=f"{trial.directory}/stderr" if trial.directory else "",
         sequenceId=trial.sequence_id,
+        tuner=proposer_of(trial),
     )
+
+
+def proposer_of(trial: trial_pb2.Trial) -> str:
+    """Return the label of the tuner that proposed a trial, where several share the trials, or name.
+
+    Empty if a user added the trial, or its log is of a version without provenance.
+    """
+    origin = from_value(trial.provenance) if trial.HasField("provenance") else None
+    if not isinstance(origin, dict):
+        return ""
+    return str(origin.get("tuner") or origin.get("algorithm") or "")
 
 
 def trial_counts(experiment: experiment_pb2.Experiment) -> dict[str, int]:

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from nni.hpo.tuners.network_morphism.tuner import NetworkMorphismTuner
     from nni.hpo.tuners.nsga2 import NSGA2
     from nni.hpo.tuners.pbt import PBTTuner
+    from nni.hpo.tuners.portfolio import PortfolioTuner
     from nni.hpo.tuners.random_search import RandomTuner
     from nni.hpo.tuners.smac import SMACTuner
     from nni.hpo.tuners.tpe import TPETuner
@@ -107,6 +108,7 @@ _HOMES = {
     "Objectives": "nni.hpo.objectives",
     "OptimizeResult": "nni.hpo.search.optimization",
     "PBTTuner": "nni.hpo.tuners.pbt",
+    "PortfolioTuner": "nni.hpo.tuners.portfolio",
     "QLogNormal": "nni.hpo.space.samplings",
     "QLogUniform": "nni.hpo.space.samplings",
     "QNormal": "nni.hpo.space.samplings",
@@ -180,6 +182,7 @@ __all__ = [
     "Objectives",
     "OptimizeResult",
     "PBTTuner",
+    "PortfolioTuner",
     "QLogNormal",
     "QLogUniform",
     "QNormal",

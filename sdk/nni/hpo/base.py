@@ -313,6 +313,15 @@ class Resumable(Protocol):
         ...
 
 
+def is_resumable(algorithm: object) -> bool:
+    """Return whether the state of an algorithm can be saved: it has the methods, and all parts do.
+
+    Args:
+        algorithm: any; its attribute `resumable` is False if a part of it has no state.
+    """
+    return isinstance(algorithm, Resumable) and bool(getattr(algorithm, "resumable", True))
+
+
 @dataclass(frozen=True, slots=True)
 class Generated:
     """Checked answer of a tuner: configurations, deferred ids, and whether it is exhausted."""

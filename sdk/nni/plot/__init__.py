@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         slices,
     )
     from nni.plot.possible_gain import improvement
-    from nni.plot.progress import edf, history, intermediate_results, timeline
+    from nni.plot.progress import edf, history, intermediate_results, timeline, tuners
     from nni.plot.trials import PlottedTrial, trials_of
 
 _HOMES = {
@@ -35,6 +35,7 @@ _HOMES = {
     "slices": "nni.plot.parameters",
     "timeline": "nni.plot.progress",
     "trials_of": "nni.plot.trials",
+    "tuners": "nni.plot.progress",
 }
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "slices",
     "timeline",
     "trials_of",
+    "tuners",
 ]
 
 

@@ -136,6 +136,49 @@ def edf(
     return draw(Chart("Distribution of results", [panel]), backend)
 
 
+def tuners(
+    source: Any,  # noqa: ANN401 - see trials_of
+    *,
+    metric: str = DEFAULT_METRIC,
+    optimize_mode: Mode = "minimize",
+    backend: Backend | None = None,
+) -> Any:  # noqa: ANN401 - a figure of a library
+    """Return a plotly or matplotlib figure of the best result of each tuner over its own trials.
+
+    Args:
+        source: see `trials_of`; an experiment knows which of its tuners proposed a trial.
+        metric: which one.
+        optimize_mode: what is best: `minimize` or `maximize`.
+        backend: `plotly` or `matplotlib`; None: the first one that is installed.
+
+    Returns:
+        A figure of the library.
+
+    Raises:
+        ValueError: no trial has reported the metric, or none names its tuner.
+
+    Examples:
+        >>> from nni.plot import PlottedTrial, tuners
+        >>> trials = [
+        ...     PlottedTrial(n, {"x": n}, {"default": 1 / (n + 1)}, tuner=("TPE", "Random")[n % 2])
+        ...     for n in range(6)
+        ... ]
+        >>> figure = tuners(trials, backend="matplotlib")
+    """
+    sign = sign_of(optimize_mode)
+    trials = [trial for trial in finished(trials_of(source), metric) if trial.tuner]
+    if not trials:
+        raise ValueError("source must have trials that name their tuner, as an experiment has")
+    marks = []
+    for tuner in dict.fromkeys(trial.tuner for trial in trials):
+        losses = [sign * trial.values[metric] for trial in trials if trial.tuner == tuner]
+        best = [sign * loss for loss in _running_minimum(losses)]
+        marks.append(Series(tuner, list(range(1, len(best) + 1)), best, style="steps"))
+    scale = scale_of([trial.values[metric] for trial in trials])
+    panel = Panel(ChartAxis("trials of the tuner"), ChartAxis(metric, scale), marks)
+    return draw(Chart("Best result of each tuner", [panel]), backend)
+
+
 def timeline(source: Any, *, backend: Backend | None = None) -> Any:  # noqa: ANN401 - see trials_of; a figure
     """Return a plotly or matplotlib figure of when each trial ran, a row per machine and place.
 

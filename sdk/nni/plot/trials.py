@@ -29,6 +29,7 @@ class PlottedTrial:
         ended_s: seconds since 1970; None: it has not ended.
         machine: machine or agent that runs it; empty: unknown.
         id: of the trial in its experiment; empty: it has none.
+        tuner: label or name of the tuner that proposed it; empty: unknown.
 
     Examples:
         >>> from nni.plot import PlottedTrial
@@ -45,6 +46,7 @@ class PlottedTrial:
     ended_s: float | None = None
     machine: str = ""
     id: str = ""
+    tuner: str = ""
 
     def value(self, metric: str = DEFAULT_METRIC) -> float | None:
         """Return the final result of a metric.
@@ -190,6 +192,7 @@ def _from_experiment(experiment: Any) -> list[PlottedTrial]:  # noqa: ANN401 - h
                 _seconds(job.endTime),
                 str(getattr(job, "machine", "") or ""),
                 job.trialJobId,
+                str(getattr(job, "tuner", "") or ""),
             )
         )
     return found

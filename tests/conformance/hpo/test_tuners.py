@@ -16,6 +16,7 @@ from nni.hpo import (
     MetisTuner,
     NetworkMorphismTuner,
     PBTTuner,
+    PortfolioTuner,
     RandomTuner,
     SMACTuner,
     TPETuner,
@@ -299,6 +300,42 @@ class TestPBTAllExplore(TunerConformance):
 
     def make(self, seed: int) -> Tuner:
         return PBTTuner("minimize", "/checkpoints", 5, fraction=1.0, seed=seed)
+
+
+class TestPortfolio(TunerConformance):
+    search_space = EACH_TYPE
+
+    def make(self, seed: int) -> Tuner:
+        return PortfolioTuner(["TPE", "Random", "Anneal"], seed=seed)
+
+
+class TestPortfolioNested(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        tuners = ["Random", {"name": "Evolution", "classArgs": {"population_size": 4}}]
+        return PortfolioTuner(tuners, "bandit", seed=seed)
+
+
+class TestPortfolioShared(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return PortfolioTuner(["TPE", "TPE"], "bandit", share_results=True, seed=seed)
+
+
+class TestPortfolioWithOneThatEnds(TunerConformance):
+    search_space = GRID
+
+    def make(self, seed: int) -> Tuner:
+        return PortfolioTuner(["GridSearch", "TPE"], seed=seed)
+
+
+class TestPortfolioEmptySpace(TunerConformance):
+    search_space: ClassVar[JsonValue] = {}
+
+    def make(self, seed: int) -> Tuner:
+        return PortfolioTuner(["TPE", "Random"], seed=seed)
 
 
 class TestGP(TunerConformance):

@@ -5,6 +5,7 @@ from nni.experiment.config.dlc_service import DlcConfig
 from nni.experiment.config.experiment_config import ExperimentConfig
 from nni.experiment.config.experiment_fields import ConstraintConfig, ObjectiveConfig
 from nni.experiment.config.kubernetes_services import KubernetesConfig
+from nni.experiment.config.listed_tuners import ListedTunerConfig
 from nni.experiment.config.openpai_service import OpenpaiConfig
 from nni.experiment.config.operator_services import (
     AdlConfig,
@@ -35,6 +36,7 @@ __all__ = [
     "FrameworkControllerConfig",
     "KubeflowConfig",
     "KubernetesConfig",
+    "ListedTunerConfig",
     "LocalConfig",
     "NfsConfig",
     "ObjectiveConfig",

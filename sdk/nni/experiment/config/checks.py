@@ -11,6 +11,7 @@ from typing import Final
 
 from nni.experiment.config.algorithm import AlgorithmConfig
 from nni.experiment.config.experiment_fields import ExperimentFields
+from nni.experiment.config.listed_tuners import problems_of_tuners
 from nni.experiment.config.own_platforms import own_platform_class
 from nni.experiment.config.shared_storage import SharedStorageConfig
 from nni.experiment.config.training_services import AVAILABLE_PLATFORMS
@@ -133,6 +134,12 @@ def _algorithms(config: ExperimentFields) -> Iterator[Problem]:
         algorithm = config.given(section)
         if algorithm is not None:
             yield from algorithm.problems(section)
+    yield from problems_of_tuners(
+        config.tuners,
+        config.tuner_policy,
+        [name for name in ("tuner", "advisor") if getattr(config, name).is_given()],
+        objectives=bool(config.objectives),
+    )
     tuner, assessor = config.given("tuner"), config.given("assessor")
     if config.given("advisor") is not None:
         others = [name for name, given in (("tuner", tuner), ("assessor", assessor)) if given]

@@ -103,7 +103,7 @@ class ExperimentConfig(ExperimentFields):
                 fields.pop(name, None)
             elif not section.class_args:
                 fields[name].pop("classArgs")
-        for name in ("objectives", "constraints", "tags", "includeIntermediateResults"):
+        for name in ("objectives", "constraints", "tags", "tuners", "includeIntermediateResults"):
             if not fields[name]:
                 fields.pop(name)
         if self.search_space is not None:

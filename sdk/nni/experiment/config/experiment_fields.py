@@ -18,6 +18,7 @@ from nni.experiment.config.base import (
     Text,
     absolute_path,
 )
+from nni.experiment.config.listed_tuners import ListedTunerConfig, TunerPolicy, portfolio_of
 from nni.experiment.config.search_config import SearchConfig
 from nni.experiment.config.shared_storage import SharedStorage
 from nni.experiment.config.training_service_base import TrainingServiceConfig
@@ -119,6 +120,12 @@ class ExperimentFields(ConfigModel):
     """GPUs that the algorithm may see."""
     tuner: AlgorithmSection = Field(default_factory=AlgorithmConfig)
     """Algorithm that proposes configurations."""
+    tuners: list[ListedTunerConfig] = Field(default_factory=list)
+    """Two or more tuners that share the trials, to compare them; excludes `tuner`. Short for the
+    tuner `Portfolio`."""
+    tuner_policy: TunerPolicy | None = None
+    """Trials of each of `tuners`: `equal`, or more for the better ones by a `bandit`; `None`:
+    `equal`."""
     assessor: AlgorithmSection = Field(default_factory=AlgorithmConfig)
     """Algorithm that stops trials early."""
     advisor: AlgorithmSection = Field(default_factory=AlgorithmConfig)
@@ -164,6 +171,7 @@ class ExperimentFields(ConfigModel):
         """Return an algorithm's section, None if not filled in; `tuner` may name an advisor.
 
         The name of an advisor under `tuner`, as in NNI 3.0, counts as the section `advisor`.
+        Several `tuners` count as the tuner `Portfolio`.
 
         Args:
             section: name of the section.
@@ -174,6 +182,8 @@ class ExperimentFields(ConfigModel):
         config: AlgorithmConfig = getattr(self, section)
         if section != "assessor" and self._has_advisor_as_tuner():
             return self.tuner if section == "advisor" else None
+        if section == "tuner" and self.tuners and not config.is_given():
+            return portfolio_of(self.tuners, self.tuner_policy)
         return config if config.is_given() else None
 
     def _has_advisor_as_tuner(self) -> bool:

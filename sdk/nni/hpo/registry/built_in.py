@@ -21,6 +21,7 @@ from nni.hpo.registry.rules import (
     PathText,
     PositiveNumbers,
     Text,
+    TunerList,
     WholeNumber,
 )
 
@@ -683,6 +684,58 @@ BUILT_IN: Final = (
         summary="Population based training: exploits checkpoints and explores hyperparameters together.",
         use_when="A good model is wanted, not a configuration, and trials can save checkpoints.",
         reference="Jaderberg et al., Population Based Training of Neural Networks, arXiv 1711.09846, sections 3 and 4.1 (truncation selection, perturb or resample).",
+    ),
+    AlgorithmEntry(
+        name="Portfolio",
+        kind="tuner",
+        class_path="nni.hpo.tuners.portfolio:PortfolioTuner",
+        documented_path="nni.hpo.tuners.portfolio.PortfolioTuner",
+        validator=DeclaredArguments(
+            "Portfolio",
+            (
+                Argument(
+                    name="tuners",
+                    rule=TunerList(),
+                    default=None,
+                    meaning="names, or dicts with `name`, optional `classArgs` without `optimize_mode`, and an optional `label`; None for TPE and Random.",
+                    nullable=True,
+                ),
+                Argument(
+                    name="policy",
+                    rule=OneOf("equal", "bandit"),
+                    default="equal",
+                    meaning="`equal` for the same number of trials each, in turn; `bandit` for more trials to those whose latest results are more often among the best quarter of all.",
+                ),
+                Argument(
+                    name="share_results",
+                    rule=Boolean(),
+                    default=False,
+                    meaning="whether each tuner also learns the results of the others, as imported ones: a better search, but no fair comparison any more.",
+                ),
+                Argument(
+                    name="optimize_mode",
+                    rule=OneOf("maximize", "minimize"),
+                    default="maximize",
+                    meaning="`maximize` or `minimize`, of all tuners.",
+                ),
+                Argument(
+                    name="seed",
+                    rule=IntRange(low=0, high=9223372036854775807),
+                    default=None,
+                    meaning="from which the seeds of the tuners are derived, unless their `classArgs` have one; None for different ones in every process.",
+                    nullable=True,
+                ),
+            ),
+            "nni.hpo.registry.named_tuners:check_tuners",
+        ),
+        defaults=MappingProxyType({"optimize_mode": "maximize"}),
+        tuners_argument="tuners",
+        extra="hpo",
+        source="nni",
+        resumable=True,
+        parallel="All are served, each by the tuner whose turn it is.",
+        summary="Several tuners that share the trials of one search, each with its own results.",
+        use_when="It is not known which tuner suits the problem, or two are to be compared on it.",
     ),
     AlgorithmEntry(
         name="Random",

@@ -55,6 +55,7 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
     space_check: str | Callable[[object], object] = "",
     any_space_with_outcomes: bool = False,
     space_argument: str = "",
+    tuners_argument: str = "",
     keeps_first_space: bool = False,
     takes_assessor: bool = True,
     constraints: bool = True,
@@ -78,6 +79,7 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
         space_check: see there; a function stands for its `module:function`.
         any_space_with_outcomes: see there.
         space_argument: see there.
+        tuners_argument: see there.
         keeps_first_space: see there.
         takes_assessor: see there.
         constraints: see there.
@@ -129,6 +131,7 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
             space_check=_path_of(space_check),
             any_space_with_outcomes=any_space_with_outcomes,
             space_argument=space_argument,
+            tuners_argument=tuners_argument,
             keeps_first_space=keeps_first_space,
             takes_assessor=takes_assessor,
             extra=extra,

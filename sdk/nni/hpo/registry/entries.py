@@ -54,6 +54,9 @@ class AlgorithmEntry:
     whatever it supports otherwise; tuners only."""
     space_argument: str = ""
     """The argument that, where given, replaces the search space; empty if none does."""
+    tuners_argument: str = ""
+    """The argument that lists tuners whose proposals it passes on; empty if none does. The search
+    space must suit each of them."""
     keeps_first_space: bool = False
     """True if it keeps the first search space, and ignores changes of it."""
     extra: str = ""

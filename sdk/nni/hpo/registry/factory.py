@@ -9,7 +9,8 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.registry.built_in import BUILT_IN
 from nni.hpo.registry.declaration import BASES, declaration_of, is_declared
 from nni.hpo.registry.entries import AlgorithmEntry, Kind
+from nni.hpo.registry.named_tuners import NamedTuner, named_tuners
 from nni.hpo.registry.registrations import registered
 from nni.hpo.space.parser import parse_space
 
@@ -171,6 +173,10 @@ def validate(
     """
     entry = find(kind, name)
     _check_class_args(entry, dict(class_args or {}))
+    for index, listed in enumerate(_listed(entry, class_args)):
+        with _named(f"{entry.tuners_argument}[{index}]"):
+            check_listed(listed.name)
+            validate("tuner", listed.name, listed.class_args, search_space)
     replaced = entry.space_argument and (class_args or {}).get(entry.space_argument) is not None
     if search_space is None or kind == "assessor" or replaced:
         return
@@ -206,6 +212,43 @@ def check_replaceable(
         )
     if entry.keeps_first_space:
         raise ValueError(f"{name} keeps the search space that it began with; {remedy}")
+    for index, listed in enumerate(_listed(entry, class_args)):
+        with _named(f"{entry.tuners_argument}[{index}]"):
+            check_replaceable("tuner", listed.name, listed.class_args)
+
+
+def check_listed(name: str) -> None:
+    """Raise ValueError unless a tuner may be one of several that share the trials of a search.
+
+    Raises:
+        ValueError: it adds keys to configurations, or is itself made of several; or the name is
+            unknown.
+    """
+    entry = find("tuner", name)
+    if entry.tuners_argument:
+        raise ValueError(f"{name} must not be one of several tuners; list its tuners instead")
+    if entry.reserved:
+        raise ValueError(
+            f"{name} must not be one of several tuners: it adds {', '.join(entry.reserved)} to "
+            "configurations; give it an experiment of its own"
+        )
+
+
+def _listed(
+    entry: AlgorithmEntry, class_args: Mapping[str, JsonValue] | None
+) -> tuple[NamedTuner, ...]:
+    """Return the tuners that an algorithm's arguments list; none for other algorithms."""
+    given = (class_args or {}).get(entry.tuners_argument) if entry.tuners_argument else None
+    return () if given is None else named_tuners(given)
+
+
+@contextmanager
+def _named(field: str) -> Iterator[None]:
+    """Return a context that puts the name of a field before the text of a ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from error
 
 
 def takes_assessor(tuner: str) -> bool:

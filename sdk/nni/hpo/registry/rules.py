@@ -269,6 +269,20 @@ class PositiveNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class TunerList:
+    """Rule: the argument is a list of tuners, each a name or a dict with `name` and arguments."""
+
+    type = "list"
+    range = "names | {name, classArgs, label}"
+    text = "a list of names of tuners, or of dicts with 'name', 'classArgs' and 'label'"
+
+    def accepts(self, value: object, others: Mapping[str, object]) -> bool:
+        """Return whether a value is a list; `nni.hpo.registry.named_tuners` checks its items."""
+        del others
+        return isinstance(value, list | tuple)
+
+
+@dataclass(frozen=True, slots=True)
 class Modes:
     """Rule: the argument is an optimize mode, or a dict of metric to mode."""
 

@@ -13,7 +13,16 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
-from nni.hpo.base import DEFERRED, FAILED, Resumable, StartLater, Tuner, generate, samples
+from nni.hpo.base import (
+    DEFERRED,
+    FAILED,
+    Resumable,
+    StartLater,
+    Tuner,
+    generate,
+    is_resumable,
+    samples,
+)
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import MINIMIZED, Objectives
 from nni.hpo.search._scalarization import Scalarizer, TunerResult
@@ -69,7 +78,7 @@ def managed(tuner: Tuner, plan: SearchPlan, seed: int | None = None) -> "Managed
         plan: settings of the search.
         seed: seed of the samples that replace duplicates.
     """
-    kind = ResumableManagedTuner if isinstance(tuner, Resumable) else ManagedTuner
+    kind = ResumableManagedTuner if is_resumable(tuner) else ManagedTuner
     return kind(tuner, plan, seed)
 
 
@@ -144,6 +153,14 @@ class ManagedTuner(Tuner):
         """Return the checkpoint folders that no later trial loads."""
         released = getattr(self._tuner, "released_checkpoints", None)
         return tuple(map(str, released())) if callable(released) else ()
+
+    def proposer_of(self, parameter_id: int) -> str:
+        """Return which of several wrapped tuners proposed an open trial; empty if none did."""
+        proposer_of = getattr(self._tuner, "proposer_of", None)
+        trial = self._open.get(parameter_id)
+        if not callable(proposer_of) or trial is None or trial.inner is None:
+            return ""
+        return str(proposer_of(trial.inner))
 
     def enqueue(self, configuration: JsonValue) -> None:
         """Enqueue a configuration, to be evaluated before any proposal of the tuner.
@@ -299,8 +316,12 @@ class ManagedTuner(Tuner):
     def resume_search(self, data: list[dict[str, JsonValue]]) -> None:
         """Import results of this search from before its interruption; stopping rules count them.
 
-        Stopping rules count them, unlike results of other searches.
+        Stopping rules count them, unlike results of other searches. Of several wrapped tuners, each
+        gets the results of its own proposals.
         """
+        note_proposers = getattr(self._tuner, "note_proposers", None)
+        if callable(note_proposers):
+            note_proposers(data)
         self.import_data(data)
         results = [(sample["parameter"], sample["value"]) for sample in data]
         self._monitor.replay(results, self._search_space)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from nni.hpo.base import Assessor, AssessResult, Tuner, assess, generate
+from nni.hpo.base import Assessor, AssessResult, Tuner, assess, generate, is_resumable
 from nni.hpo.search.driver import (
     CallbackGuard,
     MetricCommand,
@@ -111,7 +111,13 @@ class TunerDriver:
 
     def _suggested(self, parameter_id: int, parameters: object) -> tuple[int, Any, dict[str, Any]]:
         self._table.put(parameter_id, parameters)
-        return parameter_id, parameters, self._provenance.now()
+        return parameter_id, parameters, self._origin_of(parameter_id)
+
+    def _origin_of(self, parameter_id: int) -> dict[str, Any]:
+        """Return the provenance of a suggestion; with several tuners, also who proposed it."""
+        proposer_of = getattr(self._tuner, "proposer_of", None)
+        proposer = proposer_of(parameter_id) if callable(proposer_of) else ""
+        return self._provenance.now() | ({"tuner": str(proposer)} if proposer else {})
 
     def metric(self, command: MetricCommand) -> None:
         """Pass an intermediate metric to the assessor, a final one to the tuner."""
@@ -233,11 +239,11 @@ class TunerDriver:
         """Return logged configurations again for requests made before the snapshot."""
         known = [parameter_id for parameter_id in parameter_ids if parameter_id in self._table]
         return Suggestions(
-            tuple((id_, self._table.get(id_), self._provenance.now()) for id_ in known),
+            tuple((id_, self._table.get(id_), self._origin_of(id_)) for id_ in known),
             exhausted=len(known) < len(parameter_ids),
         )
 
 
 def _is_resumable(algorithm: object) -> bool:
     """Return whether an algorithm is absent or its state can be saved."""
-    return algorithm is None or (hasattr(algorithm, "state") and hasattr(algorithm, "load_state"))
+    return algorithm is None or is_resumable(algorithm)

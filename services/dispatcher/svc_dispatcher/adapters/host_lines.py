@@ -238,6 +238,9 @@ def _import_trials(command: commands.ImportTrials) -> dict[str, Any]:
         {"parameter": _plain(parameters), "value": _plain(value)}
         for parameters, value in command.samples
     ]
+    for sample, proposer in zip(samples, command.proposers, strict=False):
+        if proposer:
+            sample["tuner"] = proposer
     return {"op": "import_data", "data": samples, "own": True}
 
 

@@ -142,7 +142,20 @@ def _generated(message: event_pb2.ParametersGenerated) -> events.Event:
         message.exhausted,
         message.deferred,
         _position(message.based_on),
+        tuple(
+            (item.parameter_id, proposer)
+            for item in message.parameters
+            if (proposer := _proposer(item.provenance))
+        ),
     )
+
+
+def _proposer(provenance: value_pb2.Value) -> str:
+    """Return the label of the tuner, of several, that proposed parameters; else an empty text."""
+    for entry in provenance.map_value.entries:
+        if entry.key == "tuner":
+            return entry.value.string_value
+    return ""
 
 
 def _metric(message: event_pb2.MetricReported) -> events.Event:

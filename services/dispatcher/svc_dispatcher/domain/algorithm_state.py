@@ -29,6 +29,8 @@ class _Trial:
     """Kept during replay only, for a later generation."""
     final: tuple[Payload] | None = None
     """Kept likewise: the final result, once there is one."""
+    proposer: str = ""
+    """Kept likewise: label of the tuner, of several, that proposed the parameters."""
     stopping: bool = False
     """A stop was requested or advised."""
 
@@ -54,7 +56,9 @@ class AlgorithmState:
         self._unanswered: set[str] = set()
         self._promised = 0
         self._trials: dict[str, _Trial] = {}
-        self._past: list[Payload | list[tuple[Payload, Payload]]] = []
+        self._past: list[Payload | list[tuple[Payload, Payload, str]]] = []
+        self._proposers: dict[int, str] = {}
+        """Of parameters without a trial so far, by their id; during replay only."""
         self._past_curves = PastCurves()
         self._recorded: dict[str, tuple[tuple[int, Payload], ...]] = {}
         self._recorded_late: dict[int, Payload] = {}
@@ -127,6 +131,7 @@ class AlgorithmState:
         for command in collected:
             self._add_command(command)
         self._past.clear()
+        self._proposers.clear()
         self._past_curves.clear()
         for trial in self._trials.values():
             trial.parameters = trial.final = None
@@ -210,7 +215,7 @@ class AlgorithmState:
         )
         for data in self._past:
             if isinstance(data, list):
-                self._commands.append(commands.ImportTrials(position, tuple(data)))
+                self._commands.append(_import_of(position, data))
             else:
                 self._commands.append(commands.ImportData(position, data))
         curves = self._past_curves.found()
@@ -224,6 +229,8 @@ class AlgorithmState:
     def _parameters(self, position: Position, event: events.ParametersGenerated) -> None:
         self._unanswered.discard(event.request_id)
         self._promised += event.deferred
+        if not self._live:
+            self._proposers.update(event.proposers)
         if not event.request_id:
             self._late_parameters(position, event)
         elif not self._live or event.request_id not in self._sent:
@@ -263,6 +270,7 @@ class AlgorithmState:
         trial = _Trial(event.parameter_id, event.customized)
         if not self._live:
             trial.parameters = event.parameters
+            trial.proposer = self._proposers.pop(event.parameter_id, "")
         self._trials[event.trial_id] = trial
 
     def _metric(self, position: Position, event: events.MetricReported) -> None:
@@ -313,7 +321,7 @@ class AlgorithmState:
             self._past.append([])
         samples = self._past[-1]
         assert isinstance(samples, list), "appended above"
-        samples.append((trial.parameters, trial.final[0]))
+        samples.append((trial.parameters, trial.final[0], trial.proposer))
 
     def _imported(self, position: Position, event: events.DataImported) -> None:
         if not self._live:
@@ -366,3 +374,15 @@ class AlgorithmState:
         if not news and not exhausted:
             return []
         return [answers.Generated(output.position, "", tuple(news), exhausted)]
+
+
+def _import_of(
+    position: Position, samples: list[tuple[Payload, Payload, str]]
+) -> commands.ImportTrials:
+    """Return the command that imports results of earlier generations with their proposers."""
+    proposers = tuple(proposer for _, _, proposer in samples)
+    return commands.ImportTrials(
+        position,
+        tuple((parameters, value) for parameters, value, _ in samples),
+        proposers if any(proposers) else (),
+    )

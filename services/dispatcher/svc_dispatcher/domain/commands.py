@@ -98,6 +98,8 @@ class ImportTrials:
 
     position: Position
     samples: tuple[tuple[Payload, Payload], ...]
+    proposers: tuple[str, ...] = ()
+    """Labels of the tuners that proposed them, where several share the trials; else none."""
 
 
 @dataclass(frozen=True, slots=True)

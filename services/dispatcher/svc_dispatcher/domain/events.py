@@ -58,6 +58,8 @@ class ParametersGenerated:
     """Number of parameters of the request that come later."""
     based_on: Position | None = None
     """Last event that the algorithm had handled."""
+    proposers: tuple[tuple[int, str], ...] = ()
+    """Label of the tuner by id of the parameters, where several tuners share the trials."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,3 +65,52 @@ def test_opposite_directions_are_refused_unless_one_is_named(
     assert main(["experiment", "compare", "aaaa", "bbbb"]) == REFUSED
     assert "--mode" in capsys.readouterr().err
     assert main(["experiment", "compare", "aaaa", "bbbb", "--mode", "maximize"]) == DONE
+
+
+@pytest.fixture
+def one(manager: InMemoryManager) -> InMemoryManager:
+    config = manager.add_experiment("aaaa1111").config
+    config.tuner.name = "Portfolio"
+    config.tuner.class_args.CopyFrom(to_value({"optimize_mode": "minimize"}))
+    for number, tuner in enumerate(("TPE", "Random", "TPE")):
+        trial = manager.add_trial("aaaa1111", f"t000{number}", result=3 - number)
+        trial.provenance.CopyFrom(to_value({"algorithm": "Portfolio", "tuner": tuner}))
+    manager.add_trial("aaaa1111", "t0003", result=0.5)
+    return manager
+
+
+def test_tuners_of_one_experiment_are_compared(
+    one: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["experiment", "compare", "aaaa"]) == DONE
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Tuner Trials WithResult Best Regret Median" in shown
+    assert "TPE 2 2 1 0.5 2" in shown
+    assert "Random 1 1 2 1.5 2" in shown
+    assert "(added by hand) 1 1 0.5 0 0.5" in shown
+
+
+def test_json_of_the_tuners_of_one_experiment(
+    one: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["experiment", "compare", "aaaa", "--json"]) == DONE
+
+    document = json.loads(capsys.readouterr().out)
+    assert (document["experiment"], document["mode"]) == ("aaaa1111", "minimize")
+    assert document["tuners"][0] == {
+        "tuner": "TPE",
+        "trials": 2,
+        "withResult": 2,
+        "best": 1.0,
+        "regret": 0.5,
+        "median": 2.0,
+    }
+
+
+def test_experiment_of_one_tuner_needs_a_second_experiment(
+    two: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["experiment", "compare", "aaaa"]) == REFUSED
+
+    assert "must have trials of two tuners to compare them, got none" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import pytest
 from nni.experiment.comparison import (
     ComparedExperiment,
     Difference,
+    TunerRow,
     best_so_far,
     common_objective,
     config_differences,
@@ -16,6 +17,7 @@ from nni.experiment.comparison import (
     number_of,
     objective_of,
     regret_rows,
+    tuner_rows,
 )
 from nni.experiment.errors import RefusedError
 
@@ -121,3 +123,19 @@ def test_curves_have_few_rows_with_both_ends() -> None:
     rows = curve_rows([0.0] * 95, [0.0] * 42)
     assert len(rows) <= 12
     assert {42, 95} <= {row[0] for row in rows}
+
+
+def test_row_of_each_tuner_has_the_regret_to_the_best_of_all() -> None:
+    results = [("TPE", 3.0), ("Random", 2.0), ("TPE", 1.0), ("Random", None), ("", 0.5)]
+
+    rows = tuner_rows(results, "minimize")
+
+    assert rows == [
+        TunerRow("TPE", 2, 2, 1.0, 0.5, 2.0),
+        TunerRow("Random", 2, 1, 2.0, 1.5, 2.0),
+        TunerRow("", 1, 1, 0.5, 0.0, 0.5),
+    ]
+
+
+def test_tuner_without_results_has_no_regret() -> None:
+    assert tuner_rows([("TPE", None)], "maximize") == [TunerRow("TPE", 1, 0, None, None, None)]

@@ -67,6 +67,23 @@ def test_source_of_parameters_is_named(
     assert (job.startTime, job.stderrPath) == (5000, "/trials/aBcDe/stderr")
 
 
+@pytest.mark.parametrize(
+    ("provenance", "tuner"),
+    [
+        ({"algorithm": "Portfolio", "tuner": "TPE"}, "TPE"),
+        ({"algorithm": "Random", "seed": 1}, "Random"),
+        ("text", ""),
+        (None, ""),
+    ],
+)
+def test_tuner_of_a_trial_is_the_one_that_proposed_it(provenance: object, tuner: str) -> None:
+    trial = trial_pb2.Trial(id="aBcDe")
+    if provenance is not None:
+        trial.provenance.CopyFrom(to_value(provenance))
+
+    assert trial_job(trial).tuner == tuner
+
+
 def test_counts_of_zero_are_left_out() -> None:
     counts = {"TRIAL_STATE_RUNNING": 2, "TRIAL_STATE_FAILED": 0}
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from nni.plot.progress import edf, history, intermediate_results, scale_of, timeline
+from nni.plot.progress import edf, history, intermediate_results, scale_of, timeline, tuners
 from nni.plot.trials import PlottedTrial
 
 
@@ -111,3 +111,24 @@ def test_positive_values_over_decades_are_on_a_logarithmic_axis(
     values: list[float], scale: str
 ) -> None:
     assert scale_of(values) == scale
+
+
+def test_best_result_of_each_tuner_over_its_own_trials() -> None:
+    trials = [
+        trial(0, 3.0, tuner="TPE"),
+        trial(1, 2.0, tuner="Random"),
+        trial(2, 1.0, tuner="TPE"),
+        trial(3, 0.0),
+    ]
+
+    figure = tuners(trials, backend="matplotlib")
+
+    first, second = figure.axes[0].lines
+    assert (first.get_label(), second.get_label()) == ("TPE", "Random")
+    assert first.get_ydata().tolist() == [3.0, 1.0]
+    assert second.get_xdata().tolist() == [1]
+
+
+def test_trials_that_name_no_tuner_are_refused() -> None:
+    with pytest.raises(ValueError, match="trials that name their tuner"):
+        tuners([trial(0, 1.0)], backend="matplotlib")

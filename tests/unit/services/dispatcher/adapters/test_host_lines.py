@@ -144,6 +144,16 @@ COMMANDS = {
         commands.ImportTrials(AT, ((to_value({"x": 1}), to_value(2)),)),
         {"op": "import_data", "data": [{"parameter": {"x": 1}, "value": 2}], "own": True},
     ),
+    "import of trials of several tuners": (
+        commands.ImportTrials(
+            AT, ((to_value(1), to_value(2)), (to_value(3), to_value(4))), ("", "TPE")
+        ),
+        {
+            "op": "import_data",
+            "data": [{"parameter": 1, "value": 2}, {"parameter": 3, "value": 4, "tuner": "TPE"}],
+            "own": True,
+        },
+    ),
     "import of curves": (
         commands.ImportCurves(
             AT,

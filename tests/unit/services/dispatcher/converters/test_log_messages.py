@@ -131,6 +131,18 @@ def test_values_in_the_byte_store_are_found_wherever_they_may_stand() -> None:
     assert len(log_messages.blobs_of(message)) == 8
 
 
+def test_tuner_that_proposed_parameters_is_read_from_their_provenance() -> None:
+    message = event_pb2.ParametersGenerated(request_id="r")
+    for number, origin in enumerate(({"algorithm": "Portfolio", "tuner": "TPE"}, {"seed": 1})):
+        item = message.parameters.add(parameter_id=number)
+        item.provenance.CopyFrom(to_value(origin))
+
+    ((_, generated),) = log_messages.events_of(1, batch(parameters_generated=message))
+
+    assert isinstance(generated, events.ParametersGenerated)
+    assert generated.proposers == ((0, "TPE"),)
+
+
 def test_answer_becomes_a_message_with_what_it_was_based_on() -> None:
     report = answers.Generated(
         Position(5, 2),

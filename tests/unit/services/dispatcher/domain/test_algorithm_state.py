@@ -1,5 +1,6 @@
 """The fold of the log: commands for a host, and reports that are new."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -389,3 +390,18 @@ def test_intermediate_results_are_not_kept_where_no_assessor_reads_them(
     at, rest = resumed_after_a_stop(**changes)
 
     assert rest == [commands.ImportTrials(at, (("p0", 1),))]
+
+
+def test_resumed_algorithm_learns_which_of_several_tuners_proposed_a_result() -> None:
+    log = Log()
+    for number, proposer in enumerate(("TPE", "")):
+        requested, generated_, scheduled = answered(number)
+        assert isinstance(generated_, events.ParametersGenerated)
+        labels = ((number, proposer),) if proposer else ()
+        log.add(requested, replace(generated_, proposers=labels), scheduled)
+        log.add(reported(number, 0.5), events.TrialEnded(f"t{number}", "SUCCEEDED"))
+
+    at = log.add(events.ExperimentEnded(), events.AlgorithmRequested(2))
+
+    expected = commands.ImportTrials(at, (("p0", 0.5), ("p1", 0.5)), ("TPE", ""))
+    assert log.live()[1:] == [expected]
