@@ -19,7 +19,7 @@ from tests.support import wait
 from tests.support.markdown import CodeBlock, code_blocks, words_of
 from tests.support.ports import free_port
 from tests.support.pythons import own_version, supported_pythons
-from tests.support.wheels import ROOT, build_wheels
+from tests.support.wheels import ROOT, shared_wheels
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 
@@ -66,9 +66,27 @@ class WheelInstallation:
 @pytest.fixture(scope="module")
 def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the wheels of this repository."""
-    target = tmp_path_factory.mktemp("wheels")
-    build_wheels(target)
-    return target
+    return shared_wheels(tmp_path_factory.getbasetemp()).folder
+
+
+def install(python: Path, wheelhouse: Path, home: Path, *packages: str) -> WheelInstallation:
+    """Make a virtual environment with packages, those of this repository from their wheels."""
+    made = WheelInstallation(home / "venv", home / "work")
+    # Debian's Python has no ensurepip: the pip of this environment installs into the other one.
+    subprocess.run([python, "-m", "venv", "--without-pip", made.environment_folder], check=True)
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--python"),
+            *(str(made.environment_folder / "bin" / "python"), "install", "--quiet"),
+            *("--no-compile", "--find-links", str(wheelhouse)),
+            *("--constraint", str(ROOT / "constraints.txt")),
+            *packages,
+        ],
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    made.folder.mkdir()
+    return made
 
 
 @pytest.fixture(scope="module", params=PYTHONS)
@@ -77,24 +95,8 @@ def installation(
 ) -> Iterator[WheelInstallation]:
     """Install the wheels for one Python; remove the environment when its tests are over."""
     home = tmp_path_factory.mktemp(f"python-{request.param}")
-    made = WheelInstallation(home / "venv", home / "work")
-    # Debian's Python has no ensurepip: the pip of this environment installs into the other one.
-    subprocess.run(
-        [PYTHONS[request.param], "-m", "venv", "--without-pip", made.environment_folder],
-        check=True,
-    )
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--python"),
-            *(str(made.environment_folder / "bin" / "python"), "install", "--quiet"),
-            *("--no-compile", "--find-links", str(wheelhouse)),
-            *("--constraint", str(ROOT / "constraints.txt")),
-            *(f"nni[local,hpo]=={__version__}", "scikit-learn"),
-        ],
-        check=True,
-        stdin=subprocess.DEVNULL,
-    )
-    made.folder.mkdir()
+    packages = (f"nni[local,hpo]=={__version__}", "scikit-learn")
+    made = install(PYTHONS[request.param], wheelhouse, home, *packages)
     shutil.copytree(ROOT / "examples", made.folder / "examples")
     yield made
     made.run("nnictl", "down")
@@ -127,6 +129,29 @@ def test_installation_is_complete_and_not_the_checkout(installation: WheelInstal
         str(next(installation.environment_folder.glob("lib/python3*/site-packages/nni/__init__.py"))),
         __version__,
     ]  # fmt: skip
+
+
+def test_without_extras_there_are_trials_and_nnictl_and_errors_name_the_extra(
+    wheelhouse: Path, tmp_path: Path
+) -> None:
+    alone = install(PYTHONS[own_version()], wheelhouse, tmp_path, f"nni=={__version__}")
+
+    printed = alone.run(
+        *("python", "-P", "-c"),
+        "import importlib.util, nni, nni.hpo\n"
+        "print(nni.get_next_parameter())\n"
+        "nni.report_final_result(0.5)\n"
+        "print(importlib.util.find_spec('numpy'))\n"
+        "try:\n"
+        "    nni.hpo.TPETuner\n"
+        "except ImportError as error:\n"
+        "    print(error)\n",
+    )
+
+    lines = printed.splitlines()
+    assert lines[0] == "{}"
+    assert lines[-2:] == ["None", "nni.hpo.TPETuner needs numpy; run: pip install 'nni[hpo]'"]
+    assert __version__ in alone.run("nnictl", "--version")
 
 
 def test_commands_of_the_tour_work(installation: WheelInstallation) -> None:

@@ -213,13 +213,23 @@ __all__ = [
     "tabulate",
 ]
 
+_OF_EXTRA = ("numpy", "threadpoolctl")
+"""Packages of the extra `hpo`."""
+
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - exports of many types
-    """Import and return an exported name on its first use."""
+    """Import and return an exported name on its first use; name the extra if it is missing."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
+    try:
+        value = getattr(importlib.import_module(home), name)
+    except ImportError as error:
+        if error.name not in _OF_EXTRA:
+            raise
+        raise ImportError(
+            f"nni.hpo.{name} needs {error.name}; run: pip install 'nni[hpo]'", name=error.name
+        ) from error
     globals()[name] = value
     return value
 

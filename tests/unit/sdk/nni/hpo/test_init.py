@@ -50,3 +50,21 @@ def simulated(table: CurveTable) -> SimulatedRun:
 def test_simulation_is_exported() -> None:
     assert callable(simulate)
     assert simulated.__annotations__["return"] is SimulatedRun
+
+
+def test_a_missing_package_is_an_error_that_names_the_extra() -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['numpy'] = None\n"  # as if it were not installed
+        "import nni.hpo\n"
+        "nni.hpo.Study({'x': nni.hpo.Uniform(0, 1)}, tuner='Random').ask()\n"
+        "from nni.hpo import TPETuner"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: nni.hpo.TPETuner needs numpy; run: pip install 'nni[hpo]'"
+    )
