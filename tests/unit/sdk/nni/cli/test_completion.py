@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from nni.cli import completion
 from nni.cli.completion import offered
 from nni.cli.main import DONE, REFUSED, main
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
@@ -19,7 +20,9 @@ EXPERIMENTS = "/api/v1/nni/experiments-info"
 
 
 @pytest.fixture
-def running(manager: InMemoryManager) -> InMemoryManager:
+def running(manager: InMemoryManager, monkeypatch: pytest.MonkeyPatch) -> InMemoryManager:
+    """Fill a manager, which may take longer to answer than the second that a key is worth."""
+    monkeypatch.setattr(completion, "_TIMEOUT_S", 60.0)
     manager.documents[EXPERIMENTS] = [
         {"id": "aaaa1111", "status": "STOPPED"},
         {"id": "abcd1234", "status": "RUNNING"},

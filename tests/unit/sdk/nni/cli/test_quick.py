@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from nni.cli import quick
 from nni.cli.quick import quick_answer
 
 PROFILE = {"id": "abc12345", "bestValue": "NaN", "params": {"experimentName": "ä"}}
@@ -62,8 +63,9 @@ def manager() -> Iterator[Manager]:
 
 
 @pytest.fixture
-def home(private_home: Path, manager: Manager) -> Path:
-    """A home folder whose services are the `manager`."""
+def home(private_home: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder whose services are the `manager`, which may take its time to answer."""
+    monkeypatch.setattr(quick, "_TIMEOUT_S", 60.0)
     folder = private_home / "nni"
     folder.mkdir()
     write_endpoint(folder, f"http://127.0.0.1:{manager.server_port}")
