@@ -7,7 +7,7 @@ from nni_proto.trial.v1 import report_pb2
 from svc_common.messaging.ports import Task
 from svc_common.subjects import control_subject
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
-from tests.unit.services.trial_runner.conftest import EXPERIMENT, POOL, Bench
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, POOL, WAIT_S, Bench
 
 
 async def publish(bench: Bench, trial_id: str, command: str = "true") -> None:
@@ -87,7 +87,7 @@ async def test_draining_agent_pulls_no_more(bench: Bench) -> None:
     bench.tasks.start(consumer.close_when_draining(), "close tasks")
 
     agent.drain()
-    await asyncio.wait_for(bench.tasks.drain(), 5)
+    await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
     await publish(bench, "late")
 
     assert agent.attempts == []
@@ -116,7 +116,7 @@ async def test_orders_reach_the_agent_and_nonsense_stops_nothing(bench: Bench) -
         bench.bus.signals.publish(control_subject("r"), order.SerializeToString())
 
     ended = await bench.until_kind("one", "exited")
-    await asyncio.wait_for(agent.wait_drained(), 5)
+    await asyncio.wait_for(agent.wait_drained(), WAIT_S)
     assert agent.slots == 3
     assert ended.exited.cause == report_pb2.EXIT_CAUSE_STOPPED
     assert bench.failures == []
@@ -137,7 +137,7 @@ async def test_drop_reaches_the_agent(bench: Bench) -> None:
         )
     )
     bench.bus.signals.publish(control_subject("r"), order.SerializeToString())
-    await asyncio.wait_for(dropped.wait(), 5)
+    await asyncio.wait_for(dropped.wait(), WAIT_S)
 
     assert agent.attempts == []
 
@@ -155,6 +155,6 @@ async def test_forgetting_an_experiment_ends_its_attempts(bench: Bench) -> None:
         forget_experiment=task_pb2.ForgetExperiment(experiment_id=EXPERIMENT)
     )
     bench.bus.signals.publish(control_subject("r"), order.SerializeToString())
-    await asyncio.wait_for(changed.wait(), 5)
+    await asyncio.wait_for(changed.wait(), WAIT_S)
 
     assert agent.attempts == []

@@ -159,7 +159,7 @@ async def test_streaming_response_ends_with_its_reader(owner: Owner) -> None:
     assert await anext(aiter(pieces)) == b"first"
     await pieces.aclose()  # type: ignore[attr-defined] # it is a generator
 
-    await asyncio.wait_for(owner.left.wait(), 5)
+    await asyncio.wait_for(owner.left.wait(), 30)
     assert "transfer-encoding" not in response.headers
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_trial_runner.agent.log_files import LogFile, TrialLogReader
-from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 
 async def collected(
@@ -34,7 +34,7 @@ async def test_running_trial_is_followed_to_its_end(bench: Bench) -> None:
     logs = TrialLogReader(agent, bench.folder)
     pieces = logs.read(EXPERIMENT, "one", LogFile.STDOUT, offset=0, follow=True)
 
-    first = await asyncio.wait_for(anext(pieces), 5)
+    first = await asyncio.wait_for(anext(pieces), WAIT_S)
     go.touch()
     rest = [piece async for piece in pieces]
 

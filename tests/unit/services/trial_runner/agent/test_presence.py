@@ -6,7 +6,7 @@ from nni_proto.trial.v1 import cause_pb2
 from svc_common.clock import ManualClock
 from svc_common.subjects import presence_subject
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
-from tests.unit.services.trial_runner.conftest import Bench
+from tests.unit.services.trial_runner.conftest import WAIT_S, Bench
 
 IDENTITY = RunnerIdentity("r", "b", "local", "host", "1.0", "127.0.0.1:1")
 
@@ -17,9 +17,9 @@ async def test_presence_is_published_regularly(bench: Bench) -> None:
     presence = Presence(bench.agent(slots=4), IDENTITY, bench.bus.signals, clock, 2)
     bench.tasks.start(presence.run(), "presence")
 
-    first = await asyncio.wait_for(anext(heard), 5)
+    first = await asyncio.wait_for(anext(heard), WAIT_S)
     clock.advance(PRESENCE_EVERY_S)
-    second = await asyncio.wait_for(anext(heard), 5)
+    second = await asyncio.wait_for(anext(heard), WAIT_S)
 
     message = task_pb2.RunnerPresence.FromString(first.payload)
     again = task_pb2.RunnerPresence.FromString(second.payload)
@@ -40,10 +40,14 @@ async def test_change_is_published_soon(bench: Bench) -> None:
 
     agent.drain()
 
-    message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
+    message = task_pb2.RunnerPresence.FromString(
+        (await asyncio.wait_for(anext(heard), WAIT_S)).payload
+    )
     assert message.draining
     presence.publish(leaving=True)
-    message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
+    message = task_pb2.RunnerPresence.FromString(
+        (await asyncio.wait_for(anext(heard), WAIT_S)).payload
+    )
     assert message.leaving
 
 
@@ -54,7 +58,9 @@ async def test_outputs_that_are_not_stored_are_counted(bench: Bench) -> None:
 
     presence.publish()
 
-    message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
+    message = task_pb2.RunnerPresence.FromString(
+        (await asyncio.wait_for(anext(heard), WAIT_S)).payload
+    )
     assert message.uploads == 2
 
 
@@ -67,7 +73,7 @@ async def test_restart_is_published_for_a_while(bench: Bench) -> None:
     restarted = []
     for _ in range(5):
         presence.publish()
-        signal = await asyncio.wait_for(anext(heard), 5)
+        signal = await asyncio.wait_for(anext(heard), WAIT_S)
         restarted.append(task_pb2.RunnerPresence.FromString(signal.payload).restarted)
         clock.advance(PRESENCE_EVERY_S)
 
@@ -83,7 +89,7 @@ async def test_waiting_trial_is_published_with_its_cause(bench: Bench) -> None:
 
     presence.publish()
 
-    signal = await asyncio.wait_for(anext(heard), 5)
+    signal = await asyncio.wait_for(anext(heard), WAIT_S)
     (held,) = task_pb2.RunnerPresence.FromString(signal.payload).trials
     assert held.wait.cause == cause_pb2.WAIT_CAUSE_GPU_MISSING
     assert held.waiting_for == "waiting for 1 GPU: this machine has 0"

@@ -18,7 +18,7 @@ from svc_trial_runner.domain.claims import (
 from svc_trial_runner.domain.reports import AttemptLost, AttemptWaits, ExitCause, ProcessExited
 from svc_trial_runner.reporting.recovery import Recovery
 from svc_trial_runner.reporting.reporter import Reporter
-from tests.unit.services.trial_runner.conftest import EXPERIMENT, POOL, Bench
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, POOL, WAIT_S, Bench
 
 LOSS = LossReason(LossCause.AGENT_FAILED, detail="x")
 KEY = AttemptKey(EXPERIMENT, "one", 1)
@@ -64,9 +64,9 @@ class Successor:
         spool = DirectoryReportSpool(self._folder / "spool")
         reporter = Reporter(bench.bus.inbox, spool, bench.tasks, "runner", "boot2")
         ended = Recovery(journal, spool, reporter, bench.bus.tasks, bench.tasks).settle()
-        await asyncio.wait_for(bench.tasks.drain(), 5)
-        await asyncio.wait_for(reporter.wait_idle(), 5)
-        await asyncio.wait_for(bench.tasks.drain(), 5)
+        await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
+        await asyncio.wait_for(reporter.wait_idle(), WAIT_S)
+        await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
         return ended, journal
 
 

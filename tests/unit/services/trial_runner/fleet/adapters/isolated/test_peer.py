@@ -20,7 +20,7 @@ async def echo(method: str, params: Any) -> Any:
 
 
 @asynccontextmanager
-async def peers(handle: HandleCall, cancel_s: float = 5.0) -> AsyncIterator[tuple[Peer, Peer]]:
+async def peers(handle: HandleCall, cancel_s: float = 60.0) -> AsyncIterator[tuple[Peer, Peer]]:
     """Yield two connected peers that run; the second one handles calls."""
     ends = socket.socketpair()
     caller = await Peer.open(ends[0], echo, cancel_s)
