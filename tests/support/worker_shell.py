@@ -25,8 +25,10 @@ wish = json.load(sys.stdin)
 if wish.get("deaf"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if wish.get("trial"):
-    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"],
+    sleep = "import time; print(flush=True); time.sleep(600)"
+    trial = subprocess.Popen([sys.executable, "-c", sleep], stdout=subprocess.PIPE,
                              start_new_session=True)
+    trial.stdout.readline()  # /proc shows its environment by now
     print("trial", trial.pid, flush=True)
 print(wish.get("say", "ready"), flush=True)
 if "exit" in wish:

@@ -28,7 +28,9 @@ from tests.support.worker_shell import DIGEST, TIMEOUT_S, stand_in_bundle, wait_
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> Iterator[WorkerFolders]:
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerFolders]:
+    # On a machine that stalls, a supervisor needs more than that to write how its agent ended.
+    monkeypatch.setattr(worker_agents, "_SUPERVISOR_S", TIMEOUT_S)
     folders = WorkerFolders(str(tmp_path / "nni"))
     folders.open()
     stand_in_bundle(folders.base)
