@@ -18,10 +18,13 @@ from svc_common.rpc.client import token_metadata
 from svc_common.rpc.server import GrpcServer
 from svc_manager.web.listeners import http_listener
 from svc_manager.web.listeners.server import WebServer
+from tests.support.manual_timers import ManualTimers
 from tests.unit.services.manager.web.conftest import API, EXPERIMENT, dependencies, experiment
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 
 TOKEN = "a token of enough characters"
+LINGER_S = 12.5
+"""Delay that nothing else uses."""
 TRIALS = f"{API}/experiments/{EXPERIMENT}/trial-jobs"
 
 
@@ -164,8 +167,10 @@ async def test_long_token_is_nobodys(stub: Any) -> None:
 
 
 async def test_refused_request_whose_body_comes_late_does_not_cost_the_connection(
-    client: httpx.AsyncClient,
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(http_listener, "LINGER_S", LINGER_S)
+    timers = ManualTimers(monkeypatch, LINGER_S)
     head = (
         f"POST {TRIALS} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n"
@@ -175,13 +180,12 @@ async def test_refused_request_whose_body_comes_late_does_not_cost_the_connectio
     async with asyncio.timeout(60):
         writer.write(head.encode())
         refused = await reader.readuntil(b"\r\n")
+        await timers.wait_pending()
         writer.write(b"{}" + follow.encode())
         answered = await reader.readuntil(b"\r\n\r\n")
         while b"HTTP/1.1 " not in answered:
             answered = await reader.readuntil(b"\r\n")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(http_listener.LINGER_S * 1.5):
-                await asyncio.Event().wait()
+        timers.fire()
         writer.write(f"GET {API}/version HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         await writer.drain()
         again = b""
