@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
+from svc_common import kept_listeners
 from svc_common.kept_listeners import KeptListeners, ListenerKeeper
 from tests.support.ports import free_port
 
@@ -23,8 +24,9 @@ async def keeper() -> AsyncIterator[ListenerKeeper]:
 
 
 @pytest.fixture
-def next_run(keeper: ListenerKeeper) -> Iterator[NextRun]:
+def next_run(keeper: ListenerKeeper, monkeypatch: pytest.MonkeyPatch) -> Iterator[NextRun]:
     """Return the function that returns the child's end as its next run inherits it."""
+    monkeypatch.setattr(kept_listeners, "_ANSWER_S", 60.0)
     runs: list[KeptListeners] = []
 
     async def inherit() -> KeptListeners:
