@@ -117,7 +117,7 @@ async def test_kept_connection_that_has_been_answered_stays_open(
     timers = ManualTimers(monkeypatch, HEAD_TIMEOUT_S)
     async with (
         serving(tmp_path, head_timeout_s=HEAD_TIMEOUT_S) as port,
-        httpx.AsyncClient(trust_env=False) as client,
+        httpx.AsyncClient(trust_env=False, timeout=60) as client,
     ):
         for _ in range(3):
             answer = await client.get(f"http://127.0.0.1:{port}{API}/version")
@@ -127,7 +127,7 @@ async def test_kept_connection_that_has_been_answered_stays_open(
 
 @pytest.mark.parametrize("path", ["/", f"{API}/version", f"{API}/nothing", "/static/nothing"])
 async def test_every_answer_has_the_headers_that_protect_its_page(port: int, path: str) -> None:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         answer = await client.get(f"http://127.0.0.1:{port}{path}")
 
     policy = answer.headers["content-security-policy"]
@@ -152,7 +152,7 @@ async def test_guessing_caller_has_to_wait_and_others_do_not(
     port = await server.serve(dependencies(manager))
     url = f"http://127.0.0.1:{port}{API}/experiments/{EXPERIMENT}/tensorboard-tasks"
 
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
 
         async def attempt(token: str) -> httpx.Response:
             return await client.delete(url, headers={"Authorization": f"Bearer {token}"})

@@ -220,7 +220,7 @@ async def test_plain_http_gets_nothing_from_an_encrypted_listener(
 ) -> None:
     async with (
         web_server(authority.security(), tmp_path) as base,
-        httpx.AsyncClient(trust_env=False) as client,
+        httpx.AsyncClient(trust_env=False, timeout=60) as client,
     ):
         with pytest.raises(httpx.TransportError):
             await client.get(base.replace("https", "http"))

@@ -79,7 +79,7 @@ async def test_calls_without_the_token_are_refused_and_health_is_open(site: Site
             stub = experiment_service_pb2_grpc.ExperimentServiceStub(channel)
             with pytest.raises(grpc.aio.AioRpcError) as refusal:
                 await stub.ListExperiments(pb.ListExperimentsRequest(), timeout=TIMEOUT_S)
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             version = await client.get(f"{process.facts['http']}/api/v1/nni/version")
 
     assert refusal.value.code() is grpc.StatusCode.UNAUTHENTICATED

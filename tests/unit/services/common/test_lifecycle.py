@@ -9,6 +9,7 @@ import pytest
 
 from svc_common.errors import FailedPreconditionError
 from svc_common.lifecycle import Heartbeat, Service, run
+from svc_common.telemetry import health_listener
 from tests.support import wait
 from tests.support.ports import free_port
 
@@ -172,6 +173,7 @@ async def test_health_listens_during_the_start_and_knows_when_work_is_taken(
 ) -> None:
     port = free_port()
     monkeypatch.setenv("NNI_HEALTH", f"127.0.0.1:{port}")
+    monkeypatch.setattr(health_listener, "_REQUEST_TIMEOUT_S", 60.0)
     begun, finish = asyncio.Event(), asyncio.Event()
     held: list[Service] = []
     connected = True
@@ -184,7 +186,7 @@ async def test_health_listens_during_the_start_and_knows_when_work_is_taken(
         return {}
 
     async def codes() -> tuple[int, int]:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             alive, ready = await client.get("/livez"), await client.get("/readyz")
             return alive.status_code, ready.status_code
 
@@ -193,7 +195,7 @@ async def test_health_listens_during_the_start_and_knows_when_work_is_taken(
     assert await codes() == (200, 503)
     finish.set()
     await asyncio.sleep(0)
-    await asyncio.to_thread(wait.until, lambda: held[0].takes_work, 10, "the start")
+    await asyncio.to_thread(wait.until, lambda: held[0].takes_work, 60, "the start")
     assert await codes() == (200, 200)
     connected = False
     assert await codes() == (200, 503)

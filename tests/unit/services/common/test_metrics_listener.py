@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
+from svc_common import metrics_listener
 from svc_common.access.security import Guard
 from svc_common.access.transport import Transport
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
@@ -20,6 +21,12 @@ from svc_common.telemetry.metrics import CONTENT_TYPE, Registry
 TOKEN = "a-token-that-cannot-be-guessed"
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let requests take longer: this process may stall before it sends one."""
+    monkeypatch.setattr(metrics_listener, "_REQUEST_TIMEOUT_S", 60.0)
+
+
 def registry() -> Registry:
     made = Registry()
     made.counter("nni_things_total", "Things").inc()
@@ -29,7 +36,9 @@ def registry() -> Registry:
 @asynccontextmanager
 async def listening(guard: Guard, host: str = "127.0.0.1") -> AsyncIterator[httpx.AsyncClient]:
     listener = await open_metrics_listener(registry(), guard, f"{host}:0")
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.port}") as client:
+    async with httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{listener.port}", timeout=60
+    ) as client:
         yield client
     await listener.aclose()
 
@@ -90,7 +99,7 @@ async def test_metrics_are_served_where_the_environment_says(
 
     facts = await serve_metrics(service, registry(), Guard.of_token(TOKEN))
 
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         assert (await client.get(f"http://{facts['metrics']}/metrics")).status_code == 200
     await service.aclose()
 
