@@ -9,7 +9,16 @@ import httpx
 import pytest
 
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_common.telemetry import health_listener
 from svc_common.telemetry.health_listener import HealthListener
+
+_LIMIT_S = health_listener._REQUEST_TIMEOUT_S
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let requests take longer than a probe's: this process may stall before it sends one."""
+    monkeypatch.setattr(health_listener, "_REQUEST_TIMEOUT_S", 60.0)
 
 
 class Work:
@@ -26,7 +35,9 @@ async def listening(work: Work) -> AsyncIterator[tuple[HealthListener, httpx.Asy
     listener = HealthListener(work)
     await listener.start("127.0.0.1:0")
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.port}") as client:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{listener.port}", timeout=60
+        ) as client:
             yield listener, client
     finally:
         listener.close()
@@ -75,7 +86,10 @@ async def test_malformed_requests_end_their_connection_only(line: bytes) -> None
         assert (await client.get("/livez")).status_code == 200
 
 
-async def test_idle_connections_do_not_take_the_place_of_all_others_for_long() -> None:
+async def test_idle_connections_do_not_take_the_place_of_all_others_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(health_listener, "_REQUEST_TIMEOUT_S", _LIMIT_S)
     async with listening(Work()) as (listener, client):
         idle = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(40)]
         # Those beyond the limit are closed at once, the others after the time limit of a request.
@@ -103,7 +117,7 @@ async def test_address_of_ipv6_stands_in_brackets() -> None:
     listener = HealthListener(Work())
     await listener.start("[::1]:0")
 
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         answer = await client.get(f"http://[::1]:{listener.port}/livez")
     listener.close()
 
