@@ -26,7 +26,7 @@ def run(folder: Path, work: Callable[[Machines], Awaitable[None]], count: int = 
     machines = Machines(folder, count)
 
     async def case() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await work(machines)
 
     try:

@@ -51,7 +51,7 @@ def over(
     """Return the result of work over one connection."""
 
     async def run() -> T:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             connection = await open_connection(machine, world.known_hosts, [])
             async with connection:
                 result = await work(connection)

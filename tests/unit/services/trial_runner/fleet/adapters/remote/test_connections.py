@@ -49,7 +49,7 @@ def log_in(
         if folder is not None:
             (folder / "config").write_text(config)
             files = [folder / "config"]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             connection = await open_connection(machine, known_hosts, files)
             async with connection:
                 done = await connection.run("echo $((6 * 7))")
@@ -292,7 +292,7 @@ def test_proxy_command_of_the_configuration_is_used_and_ended(
     (tmp_path / "config").write_text(config)
 
     async def case() -> None:
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(60):
             async with await open_connection(named, known, [tmp_path / "config"]):
                 used = running(str(proxy))
             await asyncio.to_thread(wait_until_reaped, used)
@@ -335,7 +335,7 @@ def test_cheap_cipher_is_used_unless_the_user_names_one(
     named = replace(machine, password=PASSWORD, host_key_policy=HostKeyPolicy.ACCEPT_NEW)
 
     async def used() -> object:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             connection = await open_connection(
                 named, tmp_path / "known_hosts", [tmp_path / "config"]
             )

@@ -64,7 +64,7 @@ def run(
     world = Machines(folder)
 
     async def case() -> None:
-        async with asyncio.timeout(40), open_greeters() as endpoints:
+        async with asyncio.timeout(120), open_greeters() as endpoints:
             opened = Opened(world, password, endpoints)
             try:
                 await work(opened)
@@ -98,7 +98,7 @@ def test_error_that_no_rule_knows_reaches_those_who_wait() -> None:
     async def case() -> None:
         endpoints = InstallationEndpoints("nats://127.0.0.1:9", "127.0.0.1:9")
         link = MachineLink(Machine(0, "h", USER, 22), refuse, endpoints, lambda: None)
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(120):
             with pytest.raises(MachineError, match="cannot be used: LookupError: h is odd"):
                 await link.session()
         await link.aclose()

@@ -54,7 +54,7 @@ def on(
 
     async def run() -> T:
         ended = asyncio.Event()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             connection = await open_connection(machine, world.known_hosts, [])
             session = Session(machine, connection, key, ended.set)
             try:
