@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Final, Self
 from torch import nn
 
 from nni.common.serializer import is_traceable
-from nni.mutable import LabeledMutable, Mutable, Sample
+from nni.mutable import LabeledMutable, Mutable, MutableList, Sample
+from nni.nas.nn.pytorch.base import mutable_descendants
 from nni.nas.space.executable import ModelEvaluator
 from nni.nas.space.graph_space import ROOT_GRAPH, GraphModelSpace, inline_mutators
 from nni.nas.space.inline_mutator import used_graphs
@@ -217,6 +218,8 @@ def _checked_shape(shape: Sequence[int]) -> list[int]:
     return sizes
 
 
-def _leaves_of(network: object) -> dict[str, LabeledMutable]:
-    """Return the leaves of a network by label; of a network that is no space, none."""
-    return network.simplify() if isinstance(network, Mutable) else {}
+def _leaves_of(network: nn.Module) -> dict[str, LabeledMutable]:
+    """Return the leaves of a network by label; of one that is no space, those of its modules."""
+    if isinstance(network, Mutable):
+        return network.simplify()
+    return MutableList([module for _, module in mutable_descendants(network)]).simplify()

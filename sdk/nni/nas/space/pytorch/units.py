@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 from nni.common.serializer import is_traceable
+from nni.nas.nn.pytorch.torch_modules import CONTAINERS
 from nni.nas.space.graph import IllegalGraphError
 from nni.nas.space.graph_op import MODULE_PREFIX, POSITIONAL, Operation
 from nni.nas.utils.importable_names import get_importable_name
 from nni.nas.utils.markers import is_basic_unit
 
-_CONTAINERS: Final = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 _KINDS_BY_NAME: Final = (
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
     inspect.Parameter.KEYWORD_ONLY,
@@ -32,7 +32,7 @@ def is_unit(module: nn.Module) -> bool:
     """
     if is_basic_unit(module):
         return True
-    return type(module).__module__.startswith("torch.nn.") and not isinstance(module, _CONTAINERS)
+    return type(module).__module__.startswith("torch.nn.") and not isinstance(module, CONTAINERS)
 
 
 def unit_operation(module: nn.Module) -> Operation:

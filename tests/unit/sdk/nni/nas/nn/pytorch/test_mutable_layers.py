@@ -31,7 +31,7 @@ def test_every_module_of_torch_has_a_mutable_version() -> None:
 @pytest.mark.parametrize(("file", "prefix"), [("mutable_layers", "Mutable"), ("layers", "")])
 def test_stub_declares_every_name(file: str, prefix: str) -> None:
     stub = Path(mutable_layers.__file__).with_name(f"{file}.pyi").read_text()
-    declared = set(re.findall(r"^class (\w+)\(", stub, re.MULTILINE))
+    declared = set(re.findall(r"^(?:class )?(\w+)(?:\(| = nn\.)", stub, re.MULTILINE))
 
     assert {f"{prefix}{name}" for name in torch_module_names()} <= declared
 

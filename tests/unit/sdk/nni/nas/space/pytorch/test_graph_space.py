@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from nni.common.serializer import dump, load
-from nni.mutable import Sample
-from nni.nas.nn.pytorch import ModelSpace
+from nni.mutable import Categorical, Sample
+from nni.nas.nn.pytorch import ModelSpace, MutableLinear
 from nni.nas.space import IllegalGraphError, InvalidMutation, SimplifiedModelSpace
 from nni.nas.space.graph_op import Operation
 from nni.nas.space.pytorch import PytorchGraphModelSpace
@@ -167,6 +167,17 @@ def test_class_and_arguments_of_the_base_model_are_kept() -> None:
 def test_mixing_choices_and_mutators_warns() -> None:
     with pytest.warns(RuntimeWarning, match="choices of its own, and mutators"):
         PytorchGraphModelSpace.from_model(TinySpace(), mutators=[OperationMutator("first", [])])
+
+
+def test_choices_of_a_network_that_is_no_space_are_found() -> None:
+    width = Categorical([3, 5], label="width")
+    network = nn.Sequential(MutableLinear(4, width), MutableLinear(width, 2))
+
+    graphs = PytorchGraphModelSpace.from_model(network)
+
+    assert list(graphs.simplify()) == ["width"]
+    frozen = graphs.freeze({"width": 5}).executable_model()
+    assert frozen(torch.rand(1, 4)).shape == (1, 2)
 
 
 def test_unknown_option_is_refused() -> None:
