@@ -76,12 +76,12 @@ class RemoteMachineConfig(ConfigModel):
         22
     """
 
-    host: Text
-    """Name or IP address."""
+    host: Text = ""
+    """Name or IP address; required."""
     port: Integer = 22
     """Port of the SSH server."""
-    user: Text
-    """Name of the user to log in as."""
+    user: Text = ""
+    """Name of the user to log in as; required."""
     password: Text | None = Field(default=None, repr=False)
     """Password of the user; not given: a key is used."""
     ssh_key_file: AbsolutePath | None = None
@@ -123,10 +123,16 @@ class RemoteConfig(AgentPoolConfig):
     """Machines on which trials run; at least one."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return a problem if no machine is listed, or one runs Windows."""
+        """Return a problem if no machine is listed, or one lacks host or user, or runs Windows."""
         problems = super().problems(field, trial_gpu_number)
         if not self.machine_list:
             problems.append(Problem(f"{field}.machineList", "must name at least one machine"))
+        problems += [
+            Problem(f"{field}.machineList[{index}].{name}", "must be given")
+            for index, machine in enumerate(self.machine_list)
+            for name in ("host", "user")
+            if not getattr(machine, name)
+        ]
         problems += [
             Problem(
                 f"{field}.machineList[{index}].pythonPath",

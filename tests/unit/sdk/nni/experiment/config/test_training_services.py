@@ -36,7 +36,7 @@ def test_error_in_a_list_of_platforms_names_the_item() -> None:
                 {"platform": "local"},
                 {"platform": "remote", "machineList": [{"user": "u"}]},
             ]
-        )
+        ).validate()
 
 
 @pytest.mark.claim("platform", 84)
@@ -45,6 +45,14 @@ def test_secrets_do_not_show_in_texts() -> None:
 
     assert "s3cret" not in repr(config)
     assert "s3cret" not in str(config)
+
+
+def test_machine_is_described_step_by_step() -> None:
+    machine = RemoteMachineConfig()
+    machine.host = "10.0.0.7"
+    machine.user = "ann"
+
+    complete(training_service=RemoteConfig(machine_list=[machine])).validate()
 
 
 def test_machine_has_fields_for_host_keys_slots_and_setup() -> None:
@@ -93,6 +101,14 @@ def test_cluster_is_loaded_by_the_names_of_its_fields() -> None:
         (SlurmConfig(host="login"), r"trainingService\.user must be given with host"),
         (SlurmConfig(image="a.sif"), r"trainingService\.pythonVersion must be given with image"),
         (SlurmConfig(min_agents=3, max_agents=2), r"maxAgents must be >= minAgents"),
+        (
+            RemoteConfig(machine_list=[RemoteMachineConfig(user="u")]),
+            r"trainingService\.machineList\[0\]\.host must be given",
+        ),
+        (
+            RemoteConfig(machine_list=[RemoteMachineConfig(host="h")]),
+            r"trainingService\.machineList\[0\]\.user must be given",
+        ),
         (
             RemoteConfig(
                 machine_list=[RemoteMachineConfig(host="h", user="u", python_path="C:\\a;C:\\b")]
