@@ -2,6 +2,7 @@
 
 import os
 import signal
+from typing import Final
 
 from svc_trial_runner.adapters.process_table import (
     ProcessEntry,
@@ -11,6 +12,9 @@ from svc_trial_runner.adapters.process_table import (
 )
 from svc_trial_runner.domain.claims import JournalState, ProcessIdentity
 
+_LOOKS_LIMIT: Final = 20
+"""Against a process that forks faster than it is found."""
+
 
 class ProcSweeper:
     """Killer of an earlier agent's processes, found in /proc by leader, group or token.
@@ -18,6 +22,9 @@ class ProcSweeper:
     A process belongs to a trial if it is the recorded leader (number and start time), a member of
     the leader's group or session that is not older, or was executed with the trial's token in its
     environment. The journal itself drops processes of an earlier boot.
+
+    A look at all processes misses one that is forked meanwhile, and the environment of one that is
+    just being executed. So it is repeated until it finds no further one.
     """
 
     def sweep(self, state: JournalState) -> int:
@@ -27,12 +34,27 @@ class ProcSweeper:
         tokens = {claim.token.encode() for claim in state.claims.values()}
         if not leaders and not tokens:
             return 0
-        processes = [entry for entry in all_processes() if entry.pid != os.getpid()]
-        victims = _members(leaders, processes)
-        for entry in processes:
-            if entry.pid not in victims and token_of(entry.pid) in tokens:
-                victims[entry.pid] = entry
-        return sum(signal_exactly(entry, signal.SIGKILL) for entry in victims.values())
+        killed = 0
+        known: set[ProcessIdentity] = set()
+        for _ in range(_LOOKS_LIMIT):
+            # In the order of the look: a parent that sees its child killed may go on otherwise.
+            found = [ProcessIdentity(one.pid, one.start_time) for one in _found(leaders, tokens)]
+            fresh = [one for one in found if one not in known]
+            if not fresh:
+                break
+            killed += sum(signal_exactly(one, signal.SIGKILL) for one in fresh)
+            known.update(fresh)
+        return killed
+
+
+def _found(leaders: list[ProcessIdentity], tokens: set[bytes]) -> list[ProcessEntry]:
+    """Return the running processes of these leaders and tokens."""
+    processes = [entry for entry in all_processes() if entry.pid != os.getpid()]
+    victims = _members(leaders, processes)
+    for entry in processes:
+        if entry.pid not in victims and token_of(entry.pid) in tokens:
+            victims[entry.pid] = entry
+    return list(victims.values())
 
 
 def _members(

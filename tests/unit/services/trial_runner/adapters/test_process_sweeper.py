@@ -4,8 +4,17 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
+from svc_trial_runner.adapters import process_sweeper
 from svc_trial_runner.adapters.process_sweeper import ProcSweeper
-from svc_trial_runner.adapters.process_table import identity_of, read_entry, signal_exactly
+from svc_trial_runner.adapters.process_table import (
+    ProcessEntry,
+    all_processes,
+    identity_of,
+    read_entry,
+    signal_exactly,
+)
 from svc_trial_runner.domain.claims import (
     AttemptKey,
     Claimed,
@@ -81,6 +90,25 @@ def test_process_outside_the_group_is_found_by_its_token() -> None:
     started(process)
 
     assert ProcSweeper().sweep(state(None)) == 2
+    finish(process)
+
+
+def test_process_that_begins_during_a_look_is_found_by_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    process = sleeper(NNI_TRIAL_TOKEN=TOKEN)
+    leader = started(process)
+    looks: list[int] = []
+
+    def begins_during_the_first_look() -> list[ProcessEntry]:
+        entries = all_processes()
+        looks.append(len(entries))
+        return [one for one in entries if len(looks) > 1 or one.parent != leader.pid]
+
+    monkeypatch.setattr(process_sweeper, "all_processes", begins_during_the_first_look)
+
+    assert ProcSweeper().sweep(state(leader)) == 2
+    assert process.wait() == -signal.SIGKILL
     finish(process)
 
 
