@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nni.integrations.keras import KerasCallback
     from nni.integrations.lightgbm import LightGBMCallback
     from nni.integrations.lightning import LightningCallback
-    from nni.integrations.mlflow import report_to_mlflow
+    from nni.integrations.mlflow import MlflowCallback, report_to_mlflow
     from nni.integrations.optuna import (
         NNISampler,
         OptunaTuner,
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         to_optuna,
     )
     from nni.integrations.sklearn import NNISearchCV
-    from nni.integrations.tensorboard import report_to_tensorboard
+    from nni.integrations.tensorboard import TensorBoardCallback, report_to_tensorboard
     from nni.integrations.tracking import TrackedTrial
     from nni.integrations.transformers import TransformersCallback, search_trainer
-    from nni.integrations.wandb import report_to_wandb
+    from nni.integrations.wandb import WandbCallback, report_to_wandb
     from nni.integrations.xgboost import XGBoostCallback
 
 _HOMES = {
@@ -32,11 +32,14 @@ _HOMES = {
     "KerasCallback": "keras",
     "LightGBMCallback": "lightgbm",
     "LightningCallback": "lightning",
+    "MlflowCallback": "mlflow",
     "NNISampler": "optuna",
     "NNISearchCV": "sklearn",
     "OptunaTuner": "optuna",
+    "TensorBoardCallback": "tensorboard",
     "TrackedTrial": "tracking",
     "TransformersCallback": "transformers",
+    "WandbCallback": "wandb",
     "XGBoostCallback": "xgboost",
     "optuna_samples": "optuna",
     "optuna_search_space": "optuna",
@@ -52,11 +55,14 @@ __all__ = [
     "KerasCallback",
     "LightGBMCallback",
     "LightningCallback",
+    "MlflowCallback",
     "NNISampler",
     "NNISearchCV",
     "OptunaTuner",
+    "TensorBoardCallback",
     "TrackedTrial",
     "TransformersCallback",
+    "WandbCallback",
     "XGBoostCallback",
     "optuna_samples",
     "optuna_search_space",

@@ -1,4 +1,4 @@
-"""Reports of a trial to MLflow.
+"""Reports of a trial, or of the trials of `optimize`, to MLflow.
 
 Needs the extra `nni[mlflow]`.
 """
@@ -10,11 +10,17 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-import nni
 from nni.integrations._extras import missing_extra
-from nni.integrations.tracking import TrackedTrial, is_tracked, secret_from, tags
+from nni.integrations._tracked_search import Outputs, TrackedSearch
+from nni.integrations.tracking import (
+    RunIds,
+    TrackedTrial,
+    ids_of_trial,
+    is_tracked,
+    secret_from,
+)
 
-__all__ = ["report_to_mlflow"]
+__all__ = ["MlflowCallback", "report_to_mlflow"]
 
 _OTHER_CHARACTERS = re.compile(r"[^\w\-./ ]", re.ASCII)
 _TEXT_CHARACTERS = 500
@@ -64,12 +70,82 @@ def report_to_mlflow(
     """
     if not is_tracked():
         return TrackedTrial(None)
+    _require("report_to_mlflow")
+    token = secret_from(token_variable, "token_variable")
+    return TrackedTrial(_MlflowRun(experiment, tracking_uri, token, ids_of_trial()), outputs)
+
+
+class MlflowCallback(TrackedSearch):
+    """Callback of `nni.hpo.optimize` that makes a run of MLflow of each trial that has ended.
+
+    Parameters, metrics and tags are those of `report_to_mlflow`, with the tags `nni.search`,
+    `nni.trial_id` and `nni.status`. A run has failed if the objective raised.
+
+    Args:
+        experiment: name of the experiment in MLflow, which is created if it is missing.
+        tracking_uri: server or database; None: what MLflow's own setting says.
+        token_variable: name of the environment variable with the access token of the server; None:
+            MLflow's own variables.
+        search: name of the search, a tag; None: a new one.
+        outputs: function of a `TrialRecord` that returns the file or folder that becomes the run's
+            artifact, or None.
+
+    Raises:
+        ImportError: MLflow is missing.
+        ValueError: the variable has no secret.
+        mlflow.exceptions.MlflowException: the server refuses or cannot be reached.
+
+    Examples:
+        ```python
+        from nni.hpo import Uniform, optimize
+        from nni.integrations import MlflowCallback
+
+        track = MlflowCallback("square", tracking_uri="sqlite:///runs.db")
+        space = {"x": Uniform(-1, 1)}
+        optimize(lambda p: p["x"] ** 2, space, trials=20, callbacks=[track])
+        ```
+    """
+
+    def __init__(
+        self,
+        experiment: str = "nni",
+        *,
+        tracking_uri: str | None = None,
+        token_variable: str | None = None,
+        search: str | None = None,
+        outputs: Outputs | None = None,
+    ) -> None:
+        _require("MlflowCallback")
+        from mlflow.exceptions import MlflowException
+
+        token = secret_from(token_variable, "token_variable")
+        _experiment_id(_client(tracking_uri, token), experiment)  # raises what is wrong now
+
+        def open_run(ids: RunIds) -> "_MlflowRun":
+            return _MlflowRun(experiment, tracking_uri, token, ids)
+
+        super().__init__(open_run, (MlflowException, OSError), search, outputs)
+
+
+def _require(name: str) -> None:
+    """Raise ImportError if MLflow is missing.
+
+    Raises:
+        ImportError: it is; the text names the extra.
+    """
     try:
         import mlflow  # noqa: F401 - so that a broken installation is not taken for a missing one
     except ImportError as error:
-        raise missing_extra("report_to_mlflow", "MLflow", "mlflow") from error
-    token = secret_from(token_variable, "token_variable")
-    return TrackedTrial(_MlflowRun(experiment, tracking_uri, token), outputs)
+        raise missing_extra(name, "MLflow", "mlflow") from error
+
+
+def _client(tracking_uri: str | None, token: str | None) -> Any:  # noqa: ANN401 - of MLflow
+    from mlflow.environment_variables import MLFLOW_TRACKING_TOKEN
+    from mlflow.tracking import MlflowClient
+
+    if token is not None:
+        MLFLOW_TRACKING_TOKEN.set(token)  # MLflow takes a token from here only
+    return MlflowClient(tracking_uri=tracking_uri)
 
 
 class _MlflowRun:
@@ -77,17 +153,15 @@ class _MlflowRun:
 
     name = "MLflow"
 
-    def __init__(self, experiment: str, tracking_uri: str | None, token: str | None) -> None:
-        from mlflow.environment_variables import MLFLOW_TRACKING_TOKEN
+    def __init__(
+        self, experiment: str, tracking_uri: str | None, token: str | None, ids: RunIds
+    ) -> None:
         from mlflow.exceptions import MlflowException
-        from mlflow.tracking import MlflowClient
 
         self.errors: tuple[type[Exception], ...] = (MlflowException, OSError)
-        if token is not None:
-            MLFLOW_TRACKING_TOKEN.set(token)  # MLflow takes a token from here only
-        self._client = MlflowClient(tracking_uri=tracking_uri)
+        self._client = _client(tracking_uri, token)
         run = self._client.create_run(
-            _experiment_id(self._client, experiment), tags=tags(), run_name=nni.get_trial_id()
+            _experiment_id(self._client, experiment), tags=dict(ids.tags), run_name=ids.name
         )
         self.run: str = run.info.run_id
 

@@ -1,4 +1,4 @@
-"""Reports of a trial to TensorBoard.
+"""Reports of a trial, or of the trials of `optimize`, to TensorBoard.
 
 Uses `torch.utils.tensorboard` where the package `tensorboard` is installed, else `tensorboardX`,
 which the extra `nni[tensorboard]` installs.
@@ -12,10 +12,11 @@ from typing import Any
 
 import nni
 from nni.integrations._extras import missing_extra
-from nni.integrations.tracking import TrackedTrial, is_tracked
+from nni.integrations._tracked_search import TrackedSearch
+from nni.integrations.tracking import RunIds, TrackedTrial, is_tracked
 from nni.trial import settings
 
-__all__ = ["report_to_tensorboard"]
+__all__ = ["TensorBoardCallback", "report_to_tensorboard"]
 
 _FOLDER = "tensorboard"
 
@@ -51,6 +52,38 @@ def report_to_tensorboard(log_dir: str | Path | None = None) -> TrackedTrial:
     if not is_tracked():
         return TrackedTrial(None)
     return TrackedTrial(_TensorBoardRun(_folder(log_dir)))
+
+
+class TensorBoardCallback(TrackedSearch):
+    """Callback of `nni.hpo.optimize` that writes TensorBoard files of each trial that has ended.
+
+    Scalars and the tab *HParams* are those of `report_to_tensorboard`.
+
+    Args:
+        log_dir: folder, below which each trial has the folder `<search>/trial-<number>`.
+        search: name of the search; None: a new one.
+
+    Raises:
+        ImportError: neither library is installed.
+
+    Examples:
+        ```python
+        from nni.hpo import Uniform, optimize
+        from nni.integrations import TensorBoardCallback
+
+        space = {"x": Uniform(-1, 1)}
+        track = TensorBoardCallback("runs", search="square")
+        optimize(lambda p: p["x"] ** 2, space, trials=20, callbacks=[track])
+        ```
+    """
+
+    def __init__(self, log_dir: str | Path = _FOLDER, *, search: str | None = None) -> None:
+        _library("TensorBoardCallback")
+
+        def open_run(ids: RunIds) -> "_TensorBoardRun":
+            return _TensorBoardRun(Path(log_dir) / ids.group / ids.name)
+
+        super().__init__(open_run, (OSError,), search)
 
 
 def _folder(log_dir: str | Path | None) -> Path:
@@ -102,10 +135,10 @@ class _TensorBoardRun:
         self.run.close()
 
 
-def _library() -> Any:  # noqa: ANN401 - one of two modules
+def _library(name: str = "report_to_tensorboard") -> Any:  # noqa: ANN401 - one of two modules
     if find_spec("tensorboard") is not None and find_spec("torch") is not None:
         return import_module("torch.utils.tensorboard")
     try:
         return import_module("tensorboardX")
     except ImportError as error:
-        raise missing_extra("report_to_tensorboard", "tensorboardX", "tensorboard") from error
+        raise missing_extra(name, "tensorboardX", "tensorboard") from error

@@ -6,6 +6,7 @@ The tracker's own modules are `mlflow`, `tensorboard` and `wandb` of this packag
 import atexit
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -21,6 +22,16 @@ __all__ = ["TrackedTrial"]
 _log = logging.getLogger(__name__)
 _KEY = "default"
 """Name of a report that is a plain number."""
+
+
+@dataclass(frozen=True)
+class RunIds:
+    """What a run of a tracker is called and found by."""
+
+    name: str
+    group: str
+    """Experiment or search of the trial."""
+    tags: Mapping[str, str]
 
 
 class RunTracker(Protocol):
@@ -150,13 +161,13 @@ class TrackedTrial:
             if parameters is None or self._has_parameters:
                 return
             self._has_parameters = True
-            values = dict(_leaves(parameters))
+            values = dict(leaves(parameters))
             if values:
                 self._guard(lambda tracker: tracker.log_parameters(values))
 
     def _note_report(self, kind: MetricType, value: object) -> None:
         with self._lock:
-            values = dict(_numbers(value))
+            values = dict(numbers(value))
             if kind == "PERIODICAL":
                 step, self._step = self._step, self._step + 1
                 self._guard(lambda tracker: tracker.log_metrics(values, step))
@@ -237,13 +248,15 @@ def secret_from(variable: str | None, argument: str) -> str | None:
     return secret
 
 
-def tags() -> dict[str, str]:
-    """Return the ids of experiment and trial, and the sequence number, as tags for a tracker."""
-    return {
-        "nni.experiment_id": nni.get_experiment_id(),
-        "nni.trial_id": nni.get_trial_id(),
+def ids_of_trial() -> RunIds:
+    """Return the ids of the run of this process's trial."""
+    experiment, trial = nni.get_experiment_id(), nni.get_trial_id()
+    tags = {
+        "nni.experiment_id": experiment,
+        "nni.trial_id": trial,
         "nni.sequence_id": str(nni.get_sequence_id()),
     }
+    return RunIds(trial, experiment, tags)
 
 
 def _present_channel() -> TrialChannel:
@@ -257,21 +270,21 @@ def _present_channel() -> TrialChannel:
     return found[0]
 
 
-def _leaves(value: object, path: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(value: object, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the leaves of nested parameters by path; values of other types as text."""
     if isinstance(value, Mapping):
         for key, child in value.items():
-            yield from _leaves(child, f"{path}/{key}" if path else str(key))
+            yield from leaves(child, f"{path}/{key}" if path else str(key))
     else:
         is_plain = isinstance(value, str | bool | int | float)
         yield path or "parameters", value if is_plain else str(value)
 
 
-def _numbers(value: object, path: str = "") -> Iterator[tuple[str, float]]:
+def numbers(value: object, path: str = "") -> Iterator[tuple[str, float]]:
     """Yield the numbers in a report, by path; other values are left out."""
     if isinstance(value, Mapping):
         for key, child in value.items():
-            yield from _numbers(child, f"{path}/{key}" if path else str(key))
+            yield from numbers(child, f"{path}/{key}" if path else str(key))
     elif not isinstance(value, str | bytes | list | tuple) and value is not None:
         try:
             yield path or _KEY, float(value)  # type: ignore[arg-type] # a scalar of any library

@@ -1,4 +1,4 @@
-"""Reports of a trial to Weights & Biases.
+"""Reports of a trial, or of the trials of `optimize`, to Weights & Biases.
 
 Needs the extra `nni[wandb]`.
 """
@@ -7,11 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import nni
 from nni.integrations._extras import missing_extra
-from nni.integrations.tracking import TrackedTrial, is_tracked, secret_from, tags
+from nni.integrations._tracked_search import Outputs, TrackedSearch
+from nni.integrations.tracking import (
+    RunIds,
+    TrackedTrial,
+    ids_of_trial,
+    is_tracked,
+    secret_from,
+)
 
-__all__ = ["report_to_wandb"]
+__all__ = ["WandbCallback", "report_to_wandb"]
 
 
 def report_to_wandb(
@@ -55,15 +61,81 @@ def report_to_wandb(
     """
     if not is_tracked():
         return TrackedTrial(None)
+    _require("report_to_wandb")
+    combined = _settings(key_variable, settings, offline=offline)
+    return TrackedTrial(_WandbRun(project, combined, ids_of_trial()), outputs)
+
+
+class WandbCallback(TrackedSearch):
+    """Callback of `nni.hpo.optimize` that makes a run of W&B of each trial that has ended.
+
+    Configuration, history and summary are those of `report_to_wandb`; the runs of a search are a
+    group. A run has failed if the objective raised.
+
+    Args:
+        project: name of the project.
+        key_variable: name of the environment variable with the API key; None: what W&B finds.
+        offline: whether to write runs to the folder `wandb` only, for `wandb sync` later.
+        search: name of the group; None: a new one.
+        outputs: function of a `TrialRecord` that returns the file or folder that becomes an
+            artifact, or None.
+        settings: further ones of `wandb.Settings`, such as `base_url` and `entity`.
+
+    Raises:
+        ImportError: W&B is missing.
+        ValueError: the variable has no secret.
+
+    Examples:
+        ```python
+        from nni.hpo import Uniform, optimize
+        from nni.integrations import WandbCallback
+
+        space = {"x": Uniform(-1, 1)}
+        track = WandbCallback("square", offline=True)
+        optimize(lambda p: p["x"] ** 2, space, trials=2, callbacks=[track])
+        ```
+    """
+
+    def __init__(
+        self,
+        project: str = "nni",
+        *,
+        key_variable: str | None = None,
+        offline: bool = False,
+        search: str | None = None,
+        outputs: Outputs | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        _require("WandbCallback")
+        import wandb
+
+        combined = _settings(key_variable, settings, offline=offline)
+
+        def open_run(ids: RunIds) -> "_WandbRun":
+            return _WandbRun(project, combined, ids)
+
+        super().__init__(open_run, (wandb.Error, OSError), search, outputs)
+
+
+def _require(name: str) -> None:
+    """Raise ImportError if W&B is missing.
+
+    Raises:
+        ImportError: it is; the text names the extra.
+    """
     try:
         import wandb  # noqa: F401 - so that a broken installation is not taken for a missing one
     except ImportError as error:
-        raise missing_extra("report_to_wandb", "Weights & Biases", "wandb") from error
+        raise missing_extra(name, "Weights & Biases", "wandb") from error
+
+
+def _settings(
+    key_variable: str | None, settings: Mapping[str, Any] | None, *, offline: bool
+) -> dict[str, Any]:
     key = secret_from(key_variable, "key_variable")
     secret = {} if key is None else {"api_key": key}
     mode = {"mode": "offline"} if offline else {}
-    run = _WandbRun(project, {**(settings or {}), **mode, **secret})
-    return TrackedTrial(run, outputs)
+    return {**(settings or {}), **mode, **secret}
 
 
 class _WandbRun:
@@ -71,19 +143,19 @@ class _WandbRun:
 
     name = "Weights & Biases"
 
-    def __init__(self, project: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, project: str, settings: Mapping[str, Any], ids: RunIds) -> None:
         import wandb
 
         self.errors: tuple[type[Exception], ...] = (wandb.Error, OSError)
         self._wandb = wandb
         self.run: Any = wandb.init(
             project=project,
-            group=nni.get_experiment_id(),
-            name=nni.get_trial_id(),
+            group=ids.group,
+            name=ids.name,
             config={},
             settings=wandb.Settings(**settings),
         )
-        self.run.config.update(tags())
+        self.run.config.update(dict(ids.tags))
 
     def log_parameters(self, values: Mapping[str, Any]) -> None:
         """See `RunTracker`."""

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -6,7 +7,8 @@ from tests.support.tracked_trials import run_trial
 
 mlflow = pytest.importorskip("mlflow")
 
-from nni.integrations import report_to_mlflow  # noqa: E402 - needs the library
+from nni.hpo import Uniform, optimize  # noqa: E402
+from nni.integrations import MlflowCallback, report_to_mlflow  # noqa: E402 - needs the library
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its SQLAlchemy
 
@@ -64,3 +66,40 @@ def test_the_token_comes_from_the_named_variable(
     )
 
     assert mlflow.environment_variables.MLFLOW_TRACKING_TOKEN.get() == "s3cret"
+
+
+def test_each_trial_of_a_search_is_a_run(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/runs.db"
+    client = mlflow.tracking.MlflowClient(tracking_uri=uri)
+    client.create_experiment("square", artifact_location=f"file://{tmp_path}/artifacts")
+    (tmp_path / "model.txt").write_text("weights")
+
+    def objective(parameters: Any) -> Any:
+        yield 0.5
+        if parameters["x"] < 0:
+            raise ValueError("negative")
+        return parameters["x"] ** 2
+
+    optimize(
+        objective,
+        {"x": Uniform(-1, 1)},
+        tuner="Random",
+        trials=1,
+        enqueue=[{"x": 0.5}],
+        callbacks=[
+            MlflowCallback(
+                "square",
+                tracking_uri=uri,
+                search="first",
+                outputs=lambda record: tmp_path / "model.txt",
+            )
+        ],
+    )
+
+    (run,) = client.search_runs([client.get_experiment_by_name("square").experiment_id])
+    assert run.info.status == "FINISHED"
+    assert run.info.run_name == "trial-0"
+    assert run.data.tags["nni.search"] == "first"
+    assert run.data.params == {"x": "0.5"}
+    assert run.data.metrics == {"default": 0.5, "final/default": 0.25}
+    assert [one.path for one in client.list_artifacts(run.info.run_id)] == ["model.txt"]

@@ -9,7 +9,8 @@ from tests.support.tracked_trials import run_trial
 if find_spec("tensorboard") is None:
     pytest.importorskip("tensorboardX")
 
-from nni.integrations import report_to_tensorboard
+from nni.hpo import Uniform, optimize
+from nni.integrations import TensorBoardCallback, report_to_tensorboard
 from nni.integrations.tensorboard import _library
 
 
@@ -49,3 +50,23 @@ def test_without_a_folder_it_is_that_of_the_web_page(
 
     assert isinstance(tracked.run, _library().SummaryWriter)
     assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_each_trial_of_a_search_has_a_folder(tmp_path: Path) -> None:
+    def objective(parameters: Any) -> Any:
+        yield 0.5
+        return 0.25 + parameters["x"]
+
+    optimize(
+        objective,
+        {"x": Uniform(1, 2)},
+        tuner="Random",
+        trials=2,
+        callbacks=[TensorBoardCallback(tmp_path, search="first")],
+    )
+
+    folders = sorted((tmp_path / "first").iterdir())
+    assert [folder.name for folder in folders] == ["trial-0", "trial-1"]
+    scalars = {value.tag: value.simple_value for value in events_below(folders[1])}
+    assert scalars["default"] == 0.5
+    assert 1.25 <= scalars["final/default"] <= 2.25

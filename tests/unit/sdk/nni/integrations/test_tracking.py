@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import nni
-from nni.integrations.tracking import TrackedTrial, is_tracked, secret_from, tags
+from nni.integrations.tracking import TrackedTrial, ids_of_trial, is_tracked, secret_from
 from tests.support.tracked_trials import run_trial
 from tests.support.trial_metrics import Metrics, metrics
 
@@ -171,5 +171,8 @@ def test_a_secret_instead_of_a_name_is_not_shown() -> None:
     assert "AB12" not in str(error.value)
 
 
-def test_tags_name_experiment_and_trial() -> None:
-    assert tags()["nni.trial_id"] == "STANDALONE"
+def test_ids_name_experiment_and_trial() -> None:
+    ids = ids_of_trial()
+
+    assert (ids.name, ids.group) == ("STANDALONE", "STANDALONE")
+    assert ids.tags["nni.trial_id"] == "STANDALONE"

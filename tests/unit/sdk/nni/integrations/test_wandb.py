@@ -7,7 +7,8 @@ from tests.support.tracked_trials import run_trial
 
 wandb = pytest.importorskip("wandb")
 
-from nni.integrations import report_to_wandb  # noqa: E402 - needs the library
+from nni.hpo import Uniform, optimize  # noqa: E402
+from nni.integrations import WandbCallback, report_to_wandb  # noqa: E402 - needs the library
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -54,3 +55,29 @@ def files_in(folder: Path) -> list[Path]:
 def test_a_missing_key_is_an_error_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="key_variable must be the name of an environment"):
         report_to_wandb(key_variable="NO_SUCH_KEY")
+
+
+def test_each_trial_of_a_search_is_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    track = WandbCallback(
+        "square",
+        offline=True,
+        search="first",
+        settings={"silent": True, "x_disable_stats": True, "console": "off"},
+    )
+
+    optimize(
+        lambda parameters: parameters["x"] ** 2,
+        {"x": Uniform(0, 1)},
+        tuner="Random",
+        trials=2,
+        callbacks=[track],
+    )
+    wandb.teardown()  # its process has the last part of the files until it ends
+
+    written = list((tmp_path / "wandb").glob("offline-run-*/run-*.wandb"))
+    assert len(written) == 2
+    for path in written:
+        content = path.read_bytes()
+        assert b"final/default" in content
+        assert b"nni.search" in content
