@@ -20,7 +20,8 @@ FROM python:3.11-slim-bookworm
 # New volumes get the owner of these folders.
 RUN groupadd --gid 65532 nni \
     && useradd --uid 65532 --gid 65532 --home-dir /var/lib/nni --no-create-home nni \
-    && install --directory --owner=nni --group=nni /var/lib/nni/state /var/lib/nni/nni-experiments
+    && install --directory --owner=nni --group=nni /var/lib/nni/state /var/lib/nni/nni-experiments \
+    && install --directory --owner=nni --group=nni --mode=0700 /var/lib/nni/state/pool-secrets
 COPY --from=build /opt/nni /opt/nni
 ENV PATH=/opt/nni/bin:/usr/local/bin:/usr/bin:/bin \
     HOME=/var/lib/nni \

@@ -1,7 +1,8 @@
 # The agent: docker build --file deploy/docker/trial-runner.Dockerfile .
 # Trials can import only packages of the image: derive an image with those that yours need. Steps of
 # compression jobs need --build-arg EXTRA=compression, which adds torch and safetensors; models of
-# architecture searches EXTRA=nas, which adds Lightning, too.
+# architecture searches EXTRA=nas, which adds Lightning, too. EXTRA=fleet is the image of the fleet: the compose
+# file and the chart give it another command, and no root.
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 RUN python -m venv /opt/nni
@@ -11,6 +12,7 @@ RUN python -m venv /opt/nni
 COPY services/trial-runner/requirements.txt requirements.txt
 COPY services/trial-runner/requirements-compression.txt requirements-compression.txt
 COPY services/trial-runner/requirements-nas.txt requirements-nas.txt
+COPY services/trial-runner/requirements-fleet.txt requirements-fleet.txt
 ARG EXTRA=
 RUN --mount=type=secret,id=pip-settings,target=/etc/pip.conf \
     --mount=type=secret,id=authority,target=/etc/ssl/certs/ca-certificates.crt \
@@ -33,7 +35,8 @@ RUN groupadd --gid 65532 nni \
     && useradd --uid 65532 --gid 65532 --home-dir /var/lib/nni --no-create-home nni \
     && groupadd --gid 65533 nni-trial \
     && useradd --uid 65533 --gid 65533 --home-dir /var/lib/nni --no-create-home nni-trial \
-    && install --directory --owner=nni --group=nni /var/lib/nni/state /var/lib/nni/nni-experiments
+    && install --directory --owner=nni --group=nni /var/lib/nni/state /var/lib/nni/nni-experiments \
+    && install --directory --owner=nni --group=nni --mode=0700 /var/lib/nni/state/pool-secrets
 COPY --from=build /opt/nni /opt/nni
 ENV PATH=/opt/nni/bin:/usr/local/bin:/usr/bin:/bin \
     HOME=/var/lib/nni \

@@ -11,3 +11,5 @@ BUS_START_BYTES: Final = 1024 * 1024
 has 48 kB: the bus reserves nothing, since its limit is set (`max_file_store`)."""
 BUS_ROOM_BYTES: Final = 64 * 1024 * 1024
 """Free space at which a bus that had none is restarted."""
+AGENTS_ACCESS_FILE: Final = "agents.access.json"
+"""Access file of the manager with the callers that are agents of the fleet."""

@@ -163,7 +163,7 @@ def chart_parts(
         own = variables_of("nats", pods["nats"])
         mounted = mounted_files(objects, "nats", files)
         yield bus_server(number, pods["nats"]["command"], own, addresses, folder, mounted)
-    for name in ORDER:
+    for name in filter(IMAGES.__contains__, ORDER):  # the chart has no fleet
         image = read_image(IMAGES[name])
         pod = spec_of(objects, name)["securityContext"]
         yield Part(

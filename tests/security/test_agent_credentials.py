@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nni_wire.folders import AGENTS_ACCESS_FILE
 from svc_common import subjects
 from svc_common.access.audit import AuditTrail
 from svc_common.access.authentication import Authenticator
@@ -17,16 +18,24 @@ from svc_common.access.delegation import effective_caller
 from svc_common.access.keyring import Keyring
 from svc_common.access.permissions import RULE_BY_METHOD
 from svc_common.access.roles import Caller, Rule
+from svc_common.agent_users import BUS_FILE, AgentUsers
 from svc_common.credential_channel import CredentialChannel, CredentialServer
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_connection import Connection
+from svc_common.messaging.nats_reload import BusReloader
 from svc_common.messaging.nats_settings import NatsSettings
-from svc_common.messaging.permissions import fleet_user, manager_user, users_block
-from svc_standalone.agent_users import ACCESS_FILE, AgentUsers
+from svc_common.messaging.permissions import (
+    RELOADER,
+    fleet_user,
+    manager_user,
+    reloader_user,
+    users_block,
+)
 from svc_standalone.credential_handler import CredentialHandler
-from svc_trial_runner.fleet.adapters.credentials import SupervisorCredentials
+from svc_trial_runner.fleet.adapters.credentials import FolderCredentials, SupervisorCredentials
 from svc_trial_runner.fleet.domain.agents import AgentCredentials, AgentName
+from svc_trial_runner.fleet.ports import CredentialStore
 from tests.support.servers import NatsServer
 
 SERVICES = [(manager_user(), "m-password"), (fleet_user(), "f-password")]
@@ -37,14 +46,38 @@ REFUSED = "forbids this user to publish"
 
 @dataclass
 class Installation:
-    """Bus whose users change as the supervisor does it, with the fleet's end of the channel."""
+    """Bus whose users change while it runs, with the fleet's way to change them."""
 
     folder: Path
     server: NatsServer = field(init=False)
-    store: SupervisorCredentials = field(init=False)
+    store: CredentialStore = field(init=False)
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator["Installation"]:
+    async def deployed(self) -> AsyncIterator["Installation"]:
+        """Open a bus that includes a file of the fleet, and is reloaded by its system account."""
+        (self.folder / "bus" / "agents").mkdir(parents=True)
+        # The fleet's folder is mounted there.
+        agents = self.folder / "bus" / "agents" / BUS_FILE
+        shared = self.folder
+        (shared / BUS_FILE).touch()
+        agents.symlink_to(shared / BUS_FILE)
+        self.server = NatsServer(self.folder / "bus", more="include users.conf\n")
+        block = users_block([*SERVICES, (reloader_user(), "f-password")], f"agents/{BUS_FILE}")
+        (self.folder / "bus" / "users.conf").write_text(block)
+        await asyncio.to_thread(self.server.start)
+        login = NatsSettings(
+            self.server.url, user=RELOADER, password="f-password", owns_streams=False
+        )
+        try:
+            async with asyncio.timeout(60), BusReloader(login) as reloader:
+                self.store = FolderCredentials(shared, AgentUsers(shared), reloader.reload)
+                yield self
+        finally:
+            self.server.stop()
+
+    @asynccontextmanager
+    async def supervised(self) -> AsyncIterator["Installation"]:
+        """Open a bus that a supervisor reloads, with the fleet's end of the channel."""
         self.server = NatsServer(self.folder / "bus", more="include users.conf\n")
         (self.folder / "bus").mkdir()
         users, credentials = AgentUsers(self.folder), CredentialServer()
@@ -87,9 +120,13 @@ class Installation:
         )
 
 
-@pytest.fixture
-async def installation(tmp_path: Path) -> AsyncIterator[Installation]:
-    async with Installation(tmp_path).opened() as opened:
+@pytest.fixture(params=["supervised", "deployed"])
+async def installation(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[Installation]:
+    made = Installation(tmp_path)
+    opening = made.supervised() if request.param == "supervised" else made.deployed()
+    async with opening as opened:
         yield opened
 
 
@@ -241,7 +278,7 @@ async def test_token_of_an_agent_uploads_and_downloads_and_nothing_else(
     installation: Installation,
 ) -> None:
     token = (await installation.store.issue(FIRST)).manager_token
-    keyring = Keyring("token-of-the-installation", installation.folder / ACCESS_FILE)
+    keyring = Keyring("token-of-the-installation", installation.folder / AGENTS_ACCESS_FILE)
     authenticator = Authenticator(keyring, AuditTrail())
 
     caller = authenticator.identify("127.0.0.1", token, "", "method")
@@ -257,7 +294,7 @@ async def test_token_of_an_agent_uploads_and_downloads_and_nothing_else(
 @pytest.mark.parametrize("again", [True, False])
 async def test_token_of_a_revoked_agent_is_refused(installation: Installation, again: bool) -> None:
     token = (await installation.store.issue(FIRST)).manager_token
-    keyring = Keyring("token-of-the-installation", installation.folder / ACCESS_FILE)
+    keyring = Keyring("token-of-the-installation", installation.folder / AGENTS_ACCESS_FILE)
     authenticator = Authenticator(keyring, AuditTrail())
     authenticator.identify("127.0.0.1", token, "", "method")
 

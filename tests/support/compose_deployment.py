@@ -12,25 +12,27 @@ from pathlib import Path
 
 from tests.support.deployment import (
     DEPLOY,
-    IMAGES,
     SECRETS,
+    SERVICE_IMAGES,
     compose_environment,
     compose_secrets,
     read_compose,
     read_image,
 )
+from tests.support.ports import free_port
 from tests.support.process_deployment import Addresses, Deployment, Part, deployed
 from tests.support.stores import S3_ACCESS_KEY, S3_SECRET_KEY, S3Server, redis_server
 from tests.support.tls_proxy import tls_proxy
 
 TOKEN = SECRETS["NNI_TOKEN"]
-ORDER = ("dispatcher", "compressor", "nas", "manager", "trial-runner")
+ORDER = ("dispatcher", "compressor", "nas", "manager", "fleet", "trial-runner")
 ALONE = (
     "dispatcher:7502",
     "compressor:7504",
     "nas:7505",
     "manager:7501",
     "manager:8080",
+    "manager:7506",
     "trial-runner:7503",
 )
 
@@ -55,7 +57,7 @@ def listening(addresses: Addresses) -> None:
 
 @contextmanager
 def compose_deployment(
-    folder: Path, s3: S3Server, shared: Sequence[Path]
+    folder: Path, s3: S3Server, shared: Sequence[Path], order: Sequence[str] = ORDER
 ) -> Iterator[ComposeDeployment]:
     """Start everything; stop it at the end.
 
@@ -63,6 +65,7 @@ def compose_deployment(
         folder: of all files.
         s3: object store.
         shared: folders that all containers have at the same path.
+        order: our services, in the order of their start.
     """
     secrets = {**SECRETS, "NNI_S3_ACCESS_KEY": S3_ACCESS_KEY, "NNI_S3_SECRET_KEY": S3_SECRET_KEY}
     made = {**os.environ, "NNI_DEPLOY_FOLDER": str(folder)}
@@ -71,13 +74,20 @@ def compose_deployment(
     certificates = folder / "certs"
     addresses = Addresses([*ALONE, "nats:4222"])
     listening(addresses)
-    settings = {**secrets, "GRPC_PORT": addresses.port("manager:7501")}
+    settings = {
+        **secrets,
+        "GRPC_PORT": addresses.port("manager:7501"),
+        "FRONT_PORT": str(free_port()),
+    }
     bus = read_compose(secrets)["services"]["nats"]
     # Where the container has its files, ports and name for itself.
     (folder / "bus").mkdir()
     for name in ("nats.conf", "users.conf", "tls.conf"):
         (folder / name).write_text((DEPLOY / "nats" / name).read_text())
     (folder / "passwords.conf").write_text((certificates / "passwords.conf").read_text())
+    agents = certificates / "agents"
+    (folder / "agents").symlink_to(agents)
+    addresses.put("/var/lib/nni/agents", str(agents))
     bus_config = folder / "nats.conf"
     monitor = Addresses(["8222"]).port("8222")
     here = {
@@ -92,7 +102,7 @@ def compose_deployment(
     }
     parts = [
         Part("nats", command, variables, secrets=compose_secrets("nats", certificates)),
-        *(compose_part(name, settings, certificates) for name in ORDER),
+        *(compose_part(name, settings, certificates) for name in order),
     ]
 
     with (
@@ -103,21 +113,21 @@ def compose_deployment(
         addresses.put("redis:6379", views)
         addresses.put("s3:8333", bytes_)
         by_name = {part.name: part for part in parts}
-        with deployed(folder / "run", addresses, parts, shared) as processes:
+        with deployed(folder / "run", addresses, parts, [*shared, agents]) as processes:
             processes.ca = certificates / "ca.crt"
             yield ComposeDeployment(processes, by_name, secrets)
 
 
 def compose_part(name: str, secrets: dict[str, str], certificates: Path) -> Part:
     """Return one of our services with entry point, user, rights and secrets of the compose file."""
-    image, service = read_image(IMAGES[name]), read_compose(secrets)["services"][name]
+    image, service = read_image(SERVICE_IMAGES[name]), read_compose(secrets)["services"][name]
     return Part(
         name,
-        (*image.entrypoint, *image.command),
+        (*service.get("entrypoint", image.entrypoint), *service.get("command", image.command)),
         compose_environment(name, secrets),
         image.health_check,
         compose_secrets(name, certificates),
-        image.user,
+        service.get("user", image.user),
         service.get("cap_add", []),
     )
 

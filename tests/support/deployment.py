@@ -18,6 +18,8 @@ import yaml
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 IMAGES = {path.stem: path for path in sorted((DEPLOY / "docker").glob("*.Dockerfile"))}
+SERVICE_IMAGES = {**IMAGES, "fleet": IMAGES["trial-runner"]}
+"""Dockerfiles by service: the fleet's image is that of the agent with other packages."""
 CHART = DEPLOY / "helm" / "nni"
 SECRETS = {
     "NNI_TOKEN": "token-of-these-tests",
@@ -148,7 +150,7 @@ def _target(volume: str) -> str:
 def compose_environment(service: str, variables: Mapping[str, str] = SECRETS) -> dict[str, str]:
     """Return the environment of a service: that of its image and the additions of compose."""
     added: dict[str, str] = read_compose(variables)["services"][service]["environment"]
-    return {**read_image(IMAGES[service]).environment, **added}
+    return {**read_image(SERVICE_IMAGES[service]).environment, **added}
 
 
 def compose_secrets(service: str, certificates: Path) -> dict[str, Path]:

@@ -19,6 +19,9 @@ ROOT = Path(__file__).parents[2]
 SERVICES = ("compressor", "dispatcher", "manager", "nas", "trial-runner")
 EXTRAS = (("nas", "nas"), ("trial-runner", "compression"), ("trial-runner", "nas"))
 """Images that a build argument gives the packages of an extra of the library."""
+FLEET = ("trial-runner", "fleet")
+"""Image of the fleet: that of the agent with the packages of platforms and front."""
+FLEET_EXTRAS = "server,front,kubernetes,remote"
 HEADER = "# Made by ./dev pins from pyproject.toml and constraints.txt.\n"
 _SIBLINGS = {"nni": "sdk", "nni-proto": "proto", "nni-svc-common": "services/common"}
 _REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)(?:\[([^\]]*)\])?")
@@ -33,6 +36,11 @@ def image_requirements(service: str) -> set[str]:
 def extra_requirements(extra: str) -> set[str]:
     """Return what an extra of the library needs from other projects."""
     return set(_required("sdk", extra))
+
+
+def fleet_requirements() -> set[str]:
+    """Return direct requirements of the fleet's image."""
+    return {_BUILDS_WHEELS, *_required("services/trial-runner", FLEET_EXTRAS)}
 
 
 def _required(folder: str, extras: str) -> Iterator[str]:
@@ -60,6 +68,8 @@ def write_requirements(uv: str) -> None:
     for service, extra in EXTRAS:
         wanted = image_requirements(service) | extra_requirements(extra)
         _write(f"requirements-{extra}.txt", service, wanted, uv)
+    service, name = FLEET
+    _write(f"requirements-{name}.txt", service, fleet_requirements(), uv)
 
 
 def _write(name: str, service: str, wanted: set[str], uv: str) -> None:

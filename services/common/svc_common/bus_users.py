@@ -1,6 +1,6 @@
 """Command that makes users of the bus.
 
-`python -m svc_common.bus_users FOLDER [--pool POOL] [--runner ID=POOL]`
+`python -m svc_common.bus_users FOLDER [--pool POOL] [--runner ID=POOL] [--include FILE]`
 
 Writes, readable by this user only:
 
@@ -9,7 +9,9 @@ Writes, readable by this user only:
 
 A user whose file exists keeps its password, so an agent can be added at any time: run the command
 again and send the server SIGHUP twice (see `docs/security.md`). A `--runner` may use its own
-subjects only; agents of a `--pool` share a user, for replicas of one container.
+subjects only; agents of a `--pool` share a user, for replicas of one container. `--include` names
+the file of agents that the fleet of a deployment writes, relative to `users.conf`, and adds the
+user by which the fleet has the server read it; its password is the fleet's.
 """
 
 import argparse
@@ -23,12 +25,14 @@ from svc_common.durable_files import write_private
 from svc_common.environment import NNI_NATS_PASSWORD, NNI_NATS_USER
 from svc_common.errors import InvalidArgumentError, ServiceError
 from svc_common.messaging.permissions import (
+    FLEET,
     BusUser,
     compressor_user,
     dispatcher_user,
     fleet_user,
     manager_user,
     nas_user,
+    reloader_user,
     runner_user,
     users_block,
 )
@@ -46,22 +50,26 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--runner", action="append", default=[], metavar="ID=POOL", help="a user for one agent"
     )
+    parser.add_argument("--include", default="", metavar="FILE", help="agents of a fleet")
     chosen = parser.parse_args(arguments)
     try:
-        write_users(chosen.folder, chosen.pool, dict(_pairs(chosen.runner)))
+        write_users(chosen.folder, chosen.pool, dict(_pairs(chosen.runner)), chosen.include)
     except (ServiceError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
 
 
-def write_users(folder: Path, pools: Sequence[str], runners: Mapping[str, str]) -> None:
+def write_users(
+    folder: Path, pools: Sequence[str], runners: Mapping[str, str], included: str = ""
+) -> None:
     """Write NATS configuration and a file of variables for each user; keep stored passwords.
 
     Args:
         folder: created if missing.
         pools: names of pools whose agents share a user.
         runners: pool by the id of an agent with a user of its own.
+        included: file of agents that a fleet writes, relative to the configuration; empty: none.
 
     Raises:
         InvalidArgumentError: a name cannot be part of a subject.
@@ -83,10 +91,11 @@ def write_users(folder: Path, pools: Sequence[str], runners: Mapping[str, str]) 
         variables = {NNI_NATS_USER: user.name, NNI_NATS_PASSWORD: password, **more}
         text = "".join(f"{name}={value}\n" for name, value in variables.items())
         write_private(folder / f"{user.name}.env", text)
-    block = users_block(
-        (user, password) for (user, _), password in zip(users, passwords, strict=True)
-    )
-    write_private(folder / CONFIGURATION, block)
+    logins = [(user, password) for (user, _), password in zip(users, passwords, strict=True)]
+    if included:
+        fleet = next(password for user, password in logins if user.name == FLEET)
+        logins.append((reloader_user(), fleet))
+    write_private(folder / CONFIGURATION, users_block(logins, included))
 
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:

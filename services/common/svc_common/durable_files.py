@@ -31,11 +31,27 @@ def write_private(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written; then `path` is as before.
     """
+    _write(path, text, 0o600)
+
+
+def write_readable(path: Path, text: str) -> None:
+    """Write a text file with mode 0644 through a synced draft that replaces it in one step.
+
+    For a folder that only trusted processes can enter, some of them as other users.
+
+    Raises:
+        OSError: it cannot be written; then `path` is as before.
+    """
+    _write(path, text, 0o644)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
         file.write(text)
+        os.fchmod(descriptor, mode)
     replace_durably(draft, path)
 
 

@@ -64,6 +64,12 @@ writes to it; unset: the fleet is started otherwise."""
 NNI_CREDENTIALS_FD: Final = "NNI_CREDENTIALS_FD"
 """Descriptor of an inherited socket to the supervisor, which issues credentials of agents; unset:
 none."""
+NNI_AGENT_USERS: Final = "NNI_AGENT_USERS"
+"""Folder that the fleet of a deployment shares with managers and bus: it writes users of the bus
+and callers of the manager that are agents there; unset: the supervisor issues credentials."""
+NNI_MANAGER_FRONT_GRPC: Final = "NNI_MANAGER_FRONT_GRPC"
+"""`host:port` on which the manager listens for calls that come through the TLS front of a fleet in
+another container; agents only are served there. Unset: it does not."""
 NNI_PORTS_HELD: Final = "NNI_PORTS_HELD"
 """`1` if the supervisor holds the ports of gRPC, which servers bind beside it; default no."""
 NNI_BUS_OWNER: Final = "NNI_BUS_OWNER"
@@ -165,6 +171,8 @@ _SERVICE_VARIABLES: Final = (
             NNI_LISTENERS_FD,
             NNI_FLEET_DEMAND_FD,
             NNI_CREDENTIALS_FD,
+            NNI_AGENT_USERS,
+            NNI_MANAGER_FRONT_GRPC,
             NNI_PORTS_HELD,
             NNI_BUS_OWNER,
             NNI_BUS_FOLDER,

@@ -6,7 +6,7 @@ import secrets
 import socket
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import grpc.aio
@@ -150,7 +150,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
             probes=probes or {},
             telemetry=telemetry or Telemetry(),
             platforms=platforms,
-            has_fleet=settings.fleet_descriptor >= 0,
+            has_fleet=settings.has_fleet,
         )
     )
 
@@ -249,19 +249,48 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     histories = _history_servicer(manager, replayer, bus, stores.blobs, settings)
     delegation = Delegation(guard.authenticator, settings.token)
     forwarder = Forwarder(channels, boot_id, manager.ownership.until_moved, delegation)
-    grpc_server = ForwardingGrpcServer(
-        forwarder, SERVICES, guard, "NNI_MANAGER_GRPC", CallMetrics(registry)
-    )
-    register(grpc_server, manager, histories)
+    servers = _GrpcServers(forwarder, guard, CallMetrics(registry), manager, histories)
+    grpc_server = servers.build(environment.NNI_MANAGER_GRPC)
     analyses = Analyses(manager.registry, LargeValues(stores.blobs), analyst)
     http_forwarder = _http_forwarder(
         boot_id, guard, manager.ownership, settings.tls_name, delegation
     )
     facts = await serve(service, settings, manager, grpc_server, web, analyses, http_forwarder)
+    await _serve_front(service, settings.front_grpc_address, servers)
     await take_over(service, manager, bus, stores.presences)
     _start_fleet_demand(service, settings, bus)
     web.free_ports(frozenset(actor.experiment.port for actor in manager.registry.actors()))
     return facts
+
+
+@dataclass(frozen=True, slots=True)
+class _GrpcServers:
+    """Builder of gRPC servers with all services of the manager."""
+
+    forwarder: Forwarder
+    guard: Guard
+    metrics: CallMetrics
+    manager: Manager
+    histories: HistoryServicer
+
+    def build(self, setting: str, *, agents_only: bool = False) -> GrpcServer:
+        """Return a server, not started, whose address is that of a setting."""
+        server = ForwardingGrpcServer(
+            self.forwarder, SERVICES, self.guard, setting, self.metrics, agents_only=agents_only
+        )
+        register(server, self.manager, self.histories)
+        return server
+
+
+async def _serve_front(service: Service, address: str, servers: _GrpcServers) -> None:
+    """Start a gRPC server for agents that call through a fleet's front; empty address: none."""
+    if not address:
+        return
+    server = servers.build(environment.NNI_MANAGER_FRONT_GRPC, agents_only=True)
+    host, port = environment.parse_address(environment.NNI_MANAGER_FRONT_GRPC, address)
+    service.on_stopping(server.set_not_serving)
+    await server.start(host, port)
+    service.add_server(server.stop)
 
 
 def _start_fleet_demand(service: Service, settings: Settings, bus: Bus) -> None:

@@ -96,6 +96,10 @@ class Settings:
     """Inherited listening socket at `http_address`; -1: none."""
     fleet_descriptor: int = -1
     """Descriptor to write a byte to when a pool needs the fleet; negative: it runs anyway."""
+    agent_users: Path | None = None
+    """Folder in which a fleet that runs anyway writes who its agents are; None: there is none."""
+    front_grpc_address: str = ""
+    """`host:port` of gRPC for calls that came through that fleet's TLS front; empty: none."""
     listeners_descriptor: int = -1
     """Inherited socket to the supervisor, which keeps the sockets of experiments; -1: none."""
     private: bool | None = None
@@ -108,6 +112,11 @@ class Settings:
     """Age below which a blob is never garbage."""
     further_roots: tuple[Path, ...] = ()
     """Folders beside `default_root` below which any user may have experiments."""
+
+    @property
+    def has_fleet(self) -> bool:
+        """Whether a fleet runs, or is started when it is needed."""
+        return self.fleet_descriptor >= 0 or self.agent_users is not None
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -149,6 +158,8 @@ def from_environment() -> Settings:
         http_descriptor=environment.integer(environment.NNI_MANAGER_HTTP_FD, -1),
         listeners_descriptor=environment.integer(environment.NNI_LISTENERS_FD, -1),
         fleet_descriptor=environment.integer(environment.NNI_FLEET_DEMAND_FD, -1),
+        agent_users=environment.path(environment.NNI_AGENT_USERS),
+        front_grpc_address=_address(environment.NNI_MANAGER_FRONT_GRPC, ""),
         private=(environment.flag(NNI_PRIVATE) if environment.text(NNI_PRIVATE, "") else None),
         quota=Quota(
             _at_least_0(NNI_QUOTA, environment.integer(NNI_QUOTA, _QUOTA_BYTES)),

@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from nni_wire.folders import BUS_FOLDER
+from nni_wire.folders import AGENTS_ACCESS_FILE, BUS_FOLDER
 from svc_common import environment
+from svc_common.agent_users import USERS_FILE, AgentUsers
 from svc_common.clock import SystemClock
 from svc_common.credential_channel import CredentialServer
 from svc_common.errors import ServiceError
@@ -25,7 +26,6 @@ from svc_common.readiness import announce_failure, announce_ready
 from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.subjects import COMPRESSOR, NAS
 from svc_common.tasks import StoppedError, TaskOwner, result_unless
-from svc_standalone.agent_users import ACCESS_FILE, USERS_FILE, AgentUsers
 from svc_standalone.children import Command
 from svc_standalone.commands import (
     BUS,
@@ -124,7 +124,7 @@ def prepare_home(settings: Settings) -> None:
         private_folder(folder)
     for name in (
         *(ENDPOINT_FILE, BUS_CONFIGURATION, SUPERVISOR_LOCK, STARTING_LOCK),
-        *(USERS_FILE, ACCESS_FILE),
+        *(USERS_FILE, AGENTS_ACCESS_FILE),
     ):
         place_for_file(settings.home / name)
     place_for_file(settings.logs / LOG_FILE)

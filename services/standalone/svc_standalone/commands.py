@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from nni_wire.folders import BUS_FOLDER
+from nni_wire.folders import AGENTS_ACCESS_FILE, BUS_FOLDER
 from nni_wire.pools import LOCAL_POOL
 from svc_common import environment
 from svc_common.durable_files import sync_folder, write_private
@@ -31,7 +31,6 @@ from svc_common.messaging.permissions import (
     users_block,
 )
 from svc_common.subjects import COMPRESSOR, NAS
-from svc_standalone.agent_users import ACCESS_FILE
 from svc_standalone.children import Command
 from svc_standalone.settings import Durability
 
@@ -184,7 +183,7 @@ def service_command(
     arguments = (sys.executable, "-P", "-m", SERVICES[name])
     variables = dict(_service_environment(plan, name))
     if name == _MANAGER:
-        variables[environment.NNI_ACCESS_FILE] = str(plan.home / ACCESS_FILE)
+        variables[environment.NNI_ACCESS_FILE] = str(plan.home / AGENTS_ACCESS_FILE)
     descriptors = []
     for service, variable, inherited in (
         (_MANAGER, environment.NNI_MANAGER_HTTP_FD, http),

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from svc_common.agent_users import PROBE, AgentUsers
 from svc_common.credential_channel import CredentialRequest, IssuedCredentials
 from svc_common.errors import ServiceError, UnauthenticatedError, UnavailableError
 from svc_common.logs import get_logger
-from svc_standalone.agent_users import PROBE, AgentUsers
 
 if TYPE_CHECKING:
     from svc_common.messaging.nats_settings import NatsSettings

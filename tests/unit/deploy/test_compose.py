@@ -22,6 +22,7 @@ from svc_common.messaging.permissions import (
     fleet_user,
     manager_user,
     nas_user,
+    reloader_user,
     runner_user,
     users_block,
 )
@@ -30,6 +31,7 @@ from tests.support.deployment import (
     IMAGES,
     ROOT,
     SECRETS,
+    SERVICE_IMAGES,
     compose_environment,
     compose_secrets,
     read_compose,
@@ -41,7 +43,7 @@ SCHEMA = json.loads((Path(__file__).parent / "compose.schema.json").read_text())
 ADDRESSES = ("NNI_NATS_URL", "NNI_REDIS_URL", "NNI_S3_ENDPOINT")
 SERVICES: dict[str, Any] = read_compose()["services"]
 OVERRIDES = sorted(path.name for path in DEPLOY.glob("compose.*.yaml"))
-CERTIFIED = ("nats", "redis", "s3", "dispatcher", "compressor", "nas", "manager")
+CERTIFIED = ("nats", "redis", "s3", "dispatcher", "compressor", "nas", "manager", "fleet")
 """Services that show a certificate."""
 CALLED = {"NNI_DISPATCHER_GRPC", "NNI_COMPRESSOR_GRPC", "NNI_NAS_GRPC"}
 """Addresses that the manager calls."""
@@ -176,20 +178,22 @@ def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
             (compressor_user(), "$NNI_NATS_COMPRESSOR_PASSWORD"),
             (nas_user(), "$NNI_NATS_NAS_PASSWORD"),
             (fleet_user(), "$NNI_NATS_FLEET_PASSWORD"),
+            (reloader_user(), "$NNI_NATS_FLEET_PASSWORD"),
             (runner_user("pool-local", "local"), "$NNI_NATS_POOL_PASSWORD"),
-        ]
+        ],
+        "agents/agents.conf",
     )
 
 
 def test_nothing_is_said_in_plain_text() -> None:
-    for name in IMAGES:
+    for name in SERVICE_IMAGES:
         variables = compose_environment(name)
         assert "NNI_INSECURE" not in variables
         assert variables["NNI_TLS_CA_FILE"] == "/run/secrets/ca.crt"
         for address in (variables.get(key, "tls:") for key in ADDRESSES):
             assert address.startswith(("tls:", "rediss:", "https:"))
     certificates = {f"{name}.{kind}" for name in CERTIFIED for kind in ("crt", "key")}
-    files = {"redis.conf", *(f"{name}.env" for name in IMAGES)}
+    files = {"redis.conf", *(f"{name}.env" for name in SERVICE_IMAGES)}
     assert set(read_compose()["secrets"]) == {"ca.crt"} | certificates | files
 
 
@@ -279,7 +283,7 @@ def test_names_of_an_older_certificate_are_kept_for_the_manager(tmp_path: Path) 
 
 
 def test_each_service_is_its_own_user_of_the_bus() -> None:
-    users = {name: compose_environment(name)["NNI_NATS_USER"] for name in IMAGES}
+    users = {name: compose_environment(name)["NNI_NATS_USER"] for name in SERVICE_IMAGES}
 
     assert users == {
         "manager": "manager",
@@ -287,6 +291,7 @@ def test_each_service_is_its_own_user_of_the_bus() -> None:
         "compressor": "compressor",
         "nas": "nas",
         "trial-runner": "pool-local",
+        "fleet": "fleet",
     }
 
 
@@ -394,19 +399,19 @@ def _lines(path: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
-def test_recipes_of_the_readme_are_valid_files_that_change_agents_only() -> None:
+def test_recipes_of_the_readme_are_valid_files_that_change_agents_or_fleet_only() -> None:
     recipes = [
         block.text
         for block in code_blocks(DEPLOY / "README.md")
         if block.language == "yaml" and block.text.startswith("services:")
     ]
 
-    assert len(recipes) == 1
+    changed = []
     for recipe in recipes:
         merged = read_compose(override=recipe)
         jsonschema.validate(merged, SCHEMA)
-        others = {key: one for key, one in merged["services"].items() if key != "trial-runner"}
-        assert others == {key: one for key, one in SERVICES.items() if key != "trial-runner"}
+        changed.append([name for name, one in merged["services"].items() if one != SERVICES[name]])
+    assert changed == [["trial-runner"], ["fleet"]]
 
 
 def test_code_of_this_machine_is_the_same_folder_for_all_who_check_or_run_it() -> None:
@@ -440,20 +445,20 @@ def test_images_of_others_can_be_named_with_their_digests() -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_everything_is_watched(name: str) -> None:
-    assert "healthcheck" in SERVICES[name] or name in IMAGES, "our images bring their own check"
+    assert "healthcheck" in SERVICES[name] or name in SERVICE_IMAGES, "our images bring a check"
 
 
-@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("name", SERVICE_IMAGES)
 def test_our_services_are_built_from_this_repository(name: str) -> None:
     build = SERVICES[name]["build"]
 
     assert (DEPLOY / build["context"]).resolve() == ROOT
-    assert ROOT / build["dockerfile"] == IMAGES[name]
+    assert ROOT / build["dockerfile"] == SERVICE_IMAGES[name]
     assert SERVICES[name]["image"] == f"nni/{name}:{__version__}"
     assert compose_environment(name)["NNI_VERSION"] == __version__
 
 
-@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("name", SERVICE_IMAGES)
 def test_services_reach_the_servers_that_their_environment_names(name: str) -> None:
     environment = compose_environment(name)
     hosts = {
@@ -469,11 +474,87 @@ def test_services_reach_the_servers_that_their_environment_names(name: str) -> N
         assert name == host or host in SERVICES[name]["depends_on"]
 
 
-def test_only_the_manager_is_reached_from_outside_and_from_this_machine_only() -> None:
+def test_only_manager_and_front_are_reached_from_outside_and_from_this_machine_only() -> None:
     published = {name: one["ports"] for name, one in SERVICES.items() if "ports" in one}
 
-    assert list(published) == ["manager"]
-    assert all(port.startswith("127.0.0.1:") for port in published["manager"])
+    assert list(published) == ["manager", "fleet"]
+    assert all(port.startswith("127.0.0.1:") for ports in published.values() for port in ports)
+    assert not any("7506" in port for port in published["manager"]), "for the front alone"
+
+
+def test_fleet_has_no_rights_no_user_code_and_only_its_own_secrets(
+    tmp_path: Path, made: Path
+) -> None:
+    shutil.copytree(made / "certs", tmp_path / "certs")
+    (tmp_path / ".env").write_text("".join(f"{name}={text}\n" for name, text in SECRETS.items()))
+    make_secrets(tmp_path)
+    mounted = compose_secrets("fleet", tmp_path / "certs")
+    fleet = SERVICES["fleet"]
+
+    assert read_secrets(mounted["/run/secrets/service.env"]) == {
+        "NNI_TOKEN": SECRETS["NNI_TOKEN"],
+        "NNI_NATS_PASSWORD": SECRETS["NNI_NATS_FLEET_PASSWORD"],
+    }
+    assert fleet["user"] == "65532:65532"
+    assert "--code-user" not in fleet["entrypoint"]
+    assert not [name for name in compose_environment("fleet") if "S3" in name]
+    assert set(fleet["networks"]) == {"bus", "front"}
+
+
+def test_port_of_the_front_is_the_same_inside_and_outside() -> None:
+    fleet = read_compose({**SECRETS, "FRONT_PORT": "9443", "FRONT_HOST": "gate.example.org"})[
+        "services"
+    ]["fleet"]
+
+    assert fleet["ports"] == ["127.0.0.1:9443:9443"]
+    assert str(fleet["environment"]["NNI_FRONT_PORT"]) == "9443"
+    assert fleet["environment"]["NNI_FRONT_HOST"] == "gate.example.org"
+
+
+def test_users_that_the_fleet_writes_are_read_by_bus_and_manager_and_by_no_one_else() -> None:
+    mounted = {
+        name: volume
+        for name, one in SERVICES.items()
+        for volume in one.get("volumes", [])
+        if volume.startswith("./certs/agents:")
+    }
+    folder = compose_environment("fleet")["NNI_AGENT_USERS"]
+
+    assert mounted == {
+        "nats": "./certs/agents:/etc/nats/agents:ro",
+        "manager": f"./certs/agents:{folder}:ro",
+        "fleet": f"./certs/agents:{folder}",
+    }
+    assert compose_environment("manager")["NNI_AGENT_USERS"] == folder
+
+
+def test_folder_of_agents_is_writable_for_the_fleet_and_kept_by_make_secrets(
+    tmp_path: Path, made: Path
+) -> None:
+    shutil.copytree(made / "certs", tmp_path / "certs")
+    shutil.copy(made / ".env", tmp_path / ".env")
+    written = tmp_path / "certs" / "agents" / "agents.conf"
+    before = written.read_text()
+    written.write_text("# agents\n")
+
+    make_secrets(tmp_path)
+
+    assert before == ""
+    assert written.read_text() == "# agents\n"
+    assert written.parent.stat().st_mode & 0o777 == 0o777
+    assert written.stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "certs").stat().st_mode & 0o777 == 0o700, "others cannot enter"
+
+
+def test_secrets_of_pools_are_in_a_volume_of_manager_and_fleet() -> None:
+    volume = f"pool-secrets:{compose_environment('manager')['NNI_HOME']}/pool-secrets"
+
+    assert [name for name, one in SERVICES.items() if volume in one.get("volumes", [])] == [
+        "manager",
+        "fleet",
+    ]
+    for name in ("manager", "trial-runner"):
+        assert "--mode=0700 /var/lib/nni/state/pool-secrets" in IMAGES[name].read_text()
 
 
 def test_stores_and_bus_have_no_way_out() -> None:

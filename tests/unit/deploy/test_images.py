@@ -10,7 +10,9 @@ import pytest
 from tests.support.deployment import IMAGES, ROOT, read_image
 from tests.support.image_requirements import (
     EXTRAS,
+    FLEET,
     extra_requirements,
+    fleet_requirements,
     image_requirements,
 )
 from tests.support.ports import free_port
@@ -194,7 +196,7 @@ def test_build_context_holds_no_more_than_the_images_copy() -> None:
     assert let_in == copied
 
 
-@pytest.mark.parametrize(("service", "extra"), [*((one, "") for one in IMAGES), *EXTRAS])
+@pytest.mark.parametrize(("service", "extra"), [*((one, "") for one in IMAGES), *EXTRAS, FLEET])
 def test_packages_of_others_are_pinned_by_hash_at_the_versions_of_the_tests(
     service: str, extra: str
 ) -> None:
@@ -207,7 +209,10 @@ def test_packages_of_others_are_pinned_by_hash_at_the_versions_of_the_tests(
         if "==" in line
     }
     pinned = dict(re.split(r"==", entry.split()[0].rstrip(";"), maxsplit=1) for entry in entries)
-    wanted = image_requirements(service) | (extra_requirements(extra) if extra else set())
+    if (service, extra) == FLEET:
+        wanted = fleet_requirements()
+    else:
+        wanted = image_requirements(service) | (extra_requirements(extra) if extra else set())
     needed = {re.split(r"[\[<>=]", one)[0].lower() for one in wanted}
 
     assert all("--hash=sha256:" in entry for entry in entries)

@@ -3,12 +3,13 @@
 import hmac
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from nni_wire.access import (
+    AGENT,
     FILE_LIMIT_BYTES,
     TOKEN_LIMIT_CHARACTERS,
     AccessEntry,
@@ -34,18 +35,57 @@ fingerprints only, and orchestrators mount files with modes of their own."""
 _Stamp = tuple[int, int, int]
 
 
+class _AccessFile:
+    """Entries of one access file, read again when it changes.
+
+    Args:
+        path: the file.
+        agents_only: True for a file that the fleet writes: it may be missing, and entries of other
+            roles than that of agents are ignored, so that the fleet cannot make administrators.
+
+    Raises:
+        InvalidArgumentError: the file cannot be used.
+    """
+
+    def __init__(self, path: Path, *, agents_only: bool = False) -> None:
+        self._path = path
+        self._agents_only = agents_only
+        self._stamp: _Stamp | None = None
+        self._entries: tuple[AccessEntry, ...] = ()
+        if not agents_only or path.exists():
+            self._read()
+
+    def current(self) -> tuple[AccessEntry, ...]:
+        """Return the entries, read again if the file changed; the old ones on an error."""
+        try:
+            if _stamp(self._path.stat()) != self._stamp:
+                self._read()
+                get_logger().info("access file read", callers=len(self._entries))
+        except (OSError, InvalidArgumentError) as error:
+            if self._stamp is not None:
+                self._stamp = None  # logged once, until it can be read again
+                get_logger().error("access file cannot be read", error=str(error))
+        return self._entries
+
+    def _read(self) -> None:
+        self._stamp, entries = _read(self._path)
+        self._entries = tuple(one for one in entries if not self._agents_only or one.role == AGENT)
+
+
 class Keyring:
-    """Finder of callers by the tokens of services and agents, or an access file read on change.
+    """Finder of callers by the tokens of services and agents, or access files read on change.
 
     Args:
         token: of the installation; its holder is an administrator.
         agent_token: of the agents, which allows uploads and downloads of blobs; empty: none.
         file: access file; None: none. A changed file that cannot be read is logged, and the former
             content stays valid.
+        agents_file: access file of agents, which the fleet writes; None: none. It may be missing,
+            and gives no role but that of agents.
         now: returns the time, for expiry.
 
     Raises:
-        InvalidArgumentError: the file cannot be used.
+        InvalidArgumentError: a file cannot be used.
     """
 
     def __init__(
@@ -54,16 +94,15 @@ class Keyring:
         file: Path | None = None,
         *,
         agent_token: str = "",
+        agents_file: Path | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._own = fingerprint(token)
         self._agents = fingerprint(agent_token) if agent_token else ""
-        self._file = file
         self._now = now
-        self._stamp: _Stamp | None = None
-        self._entries: tuple[AccessEntry, ...] = ()
-        if file is not None:
-            self._stamp, self._entries = _read(file)
+        self._files = [] if file is None else [_AccessFile(file)]
+        if agents_file is not None:
+            self._files.append(_AccessFile(agents_file, agents_only=True))
 
     def of_token(self, token: str) -> Caller | None:
         """Return the caller of a token (services, agents, access file); None: unknown or expired.
@@ -102,20 +141,10 @@ class Keyring:
     def _is_valid(self, entry: AccessEntry) -> bool:
         return entry.expires is None or self._now() < entry.expires
 
-    def _current(self) -> tuple[AccessEntry, ...]:
-        """Return the access file's entries, read again if it changed; the old ones on an error."""
-        if self._file is None:
-            return ()
-        try:
-            stamp = _stamp(self._file.stat())
-            if stamp != self._stamp:
-                self._stamp, self._entries = _read(self._file)
-                get_logger().info("access file read", callers=len(self._entries))
-        except (OSError, InvalidArgumentError) as error:
-            if self._stamp is not None:
-                self._stamp = None  # logged once, until it can be read again
-                get_logger().error("access file cannot be read", error=str(error))
-        return self._entries
+    def _current(self) -> Iterator[AccessEntry]:
+        """Yield the entries of all files."""
+        for file in self._files:
+            yield from file.current()
 
 
 def _read(file: Path) -> tuple[_Stamp, tuple[AccessEntry, ...]]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
+from nni_wire.folders import AGENTS_ACCESS_FILE
 from svc_common import environment
 from svc_common.access.audit import AuditTrail
 from svc_common.access.authentication import Authenticator
@@ -38,6 +39,8 @@ class SecuritySettings:
     transport: Transport = PLAIN
     access_file: Path | None = None
     """File of callers beside the holder of the installation's token; None: none."""
+    agents_file: Path | None = None
+    """File of callers that are agents of the fleet, which the fleet writes; None: none."""
     bus: BusLogin = BusLogin()
     agent_token: str = field(default="", repr=False)
     """Token that all agents use; empty: they use the installation's."""
@@ -64,6 +67,7 @@ def read_security_settings() -> SecuritySettings:
             environment.NNI_TLS_CERT_FILE,
             f"must be set where {environment.NNI_TLS_CLIENT_CA_FILE} is",
         )
+    agents = environment.path(environment.NNI_AGENT_USERS)
     return SecuritySettings(
         Transport(
             certificate=certificate,
@@ -73,9 +77,10 @@ def read_security_settings() -> SecuritySettings:
             insecure=environment.flag(environment.NNI_INSECURE, default=False),
             ports_held=environment.flag(environment.NNI_PORTS_HELD, default=False),
         ),
-        environment.path(environment.NNI_ACCESS_FILE),
-        _read_bus_login(),
-        environment.text(environment.NNI_RUNNER_TOKEN, ""),
+        access_file=environment.path(environment.NNI_ACCESS_FILE),
+        bus=_read_bus_login(),
+        agent_token=environment.text(environment.NNI_RUNNER_TOKEN, ""),
+        agents_file=None if agents is None else agents / AGENTS_ACCESS_FILE,
     )
 
 
@@ -111,7 +116,12 @@ class Guard:
             InvalidArgumentError: the access file cannot be used.
             FailedPreconditionError: the audit trail cannot be written.
         """
-        keyring = Keyring(token, settings.access_file, agent_token=settings.agent_token)
+        keyring = Keyring(
+            token,
+            settings.access_file,
+            agent_token=settings.agent_token,
+            agents_file=settings.agents_file,
+        )
         try:
             trail = AuditTrail(home / _LOG_FOLDER)
         except OSError as error:

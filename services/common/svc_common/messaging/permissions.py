@@ -33,6 +33,12 @@ these agents."""
 
 ACCOUNT: Final = "NNI"
 """Account of the manager and of the streams; the server keeps streams in a folder of this name."""
+RELOADER: Final = "reloader"
+"""User by whom the fleet of a deployment has the servers read their users again."""
+SYSTEM_ACCOUNT: Final = "$SYS"
+"""Account to which each server of the bus answers about itself."""
+FIND_SERVERS: Final = "$SYS.REQ.SERVER.PING"
+ALL_RELOADS: Final = "$SYS.REQ.SERVER.*.RELOAD"
 _PULL: Final = f"CONSUMER.MSG.NEXT.{subjects.STREAM_TASKS}"
 _PULL_PAUSE_LIMIT: Final = "70s"
 """How long the server remembers who pulled: longer than a pull request without a task stands."""
@@ -95,6 +101,8 @@ class BusUser:
     @property
     def account(self) -> str:
         """Account that the user belongs to."""
+        if ALL_RELOADS in self.publish:
+            return SYSTEM_ACCOUNT
         return ACCOUNT if "$JS.>" in self.publish else _account_of(self.name)
 
 
@@ -139,6 +147,12 @@ def fleet_user(name: str = FLEET) -> BusUser:
         (*_COPIES_FOR_FLEET, subjects.ALL_PRESENCES, answers),
         exported=(subjects.ALL_CONTROLS, subjects.ALL_PRESENCES),
     )
+
+
+def reloader_user(name: str = RELOADER) -> BusUser:
+    """Return the NATS user that finds the servers and has them read their configuration again."""
+    answers = _answers(name)
+    return BusUser(name, (FIND_SERVERS, ALL_RELOADS, answers), (answers,))
 
 
 def silent_user(name: str) -> BusUser:
@@ -213,33 +227,42 @@ def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
     )
 
 
-def users_block(users: Iterable[tuple[BusUser, str]]) -> str:
+def users_block(users: Iterable[tuple[BusUser, str]], included: str = "") -> str:
     """Return the `accounts` block of a NATS configuration for these users and passwords.
 
     Args:
         users: each with its password; one that starts with `$` is the name of a variable of the
             server's environment. Users beside the manager's need it among them.
+        included: file with further accounts, relative to that of the block; empty: none.
     """
     users = tuple(users)
     has_fleet = any(user.account == _account_of(FLEET) for user, _ in users)
+    more = f"  include {included}\n" if included else ""
+    return f"accounts {{\n{_account_blocks(users, has_fleet)}{more}}}\n"
+
+
+def agent_accounts(agents: Iterable[tuple[BusUser, str]]) -> str:
+    """Return accounts of agents with their passwords, for the file that `users_block` includes."""
+    return _account_blocks(agents, has_fleet=True)
+
+
+def _account_blocks(users: Iterable[tuple[BusUser, str]], has_fleet: bool) -> str:  # noqa: FBT001 - two calls
     accounts: dict[str, list[str]] = {}
     members: dict[str, list[str]] = {}
     for user, password in users:
         accounts.setdefault(user.account, _account_lines(user, has_fleet))
         members.setdefault(user.account, []).append(_user_lines(user, password))
-    return (
-        "accounts {\n"
-        + "".join(
-            f"  {json.dumps(name)} {{\n{''.join(lines)}"
-            f"    users: [\n{''.join(members[name])}    ]\n  }}\n"
-            for name, lines in accounts.items()
-        )
-        + "}\n"
+    return "".join(
+        f"  {json.dumps(name)} {{\n{''.join(lines)}"
+        f"    users: [\n{''.join(members[name])}    ]\n  }}\n"
+        for name, lines in accounts.items()
     )
 
 
 def _account_lines(user: BusUser, has_fleet: bool) -> list[str]:  # noqa: FBT001 - one call
     """Return the lines of a user's account: its exports, and its imports from other accounts."""
+    if user.account == SYSTEM_ACCOUNT:
+        return []
     if user.account == ACCOUNT:
         return ["    jetstream: enabled\n", *_block("exports", _EXPORTS)]
     own = {_answers(user.name), *user.exported}

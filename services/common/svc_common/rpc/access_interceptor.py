@@ -42,10 +42,12 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
 
     Args:
         authenticator: identifies callers, and has the audit trail.
+        agents_only: True if all calls come through the TLS front, so that agents only are served.
     """
 
-    def __init__(self, authenticator: Authenticator) -> None:
+    def __init__(self, authenticator: Authenticator, *, agents_only: bool = False) -> None:
         self._authenticator = authenticator
+        self._agents_only = agents_only
 
     async def intercept_service(
         self,
@@ -63,7 +65,9 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
             return None  # Watch is a stream for callers without credentials that never ends
         metadata = handler_call_details.invocation_metadata
         credentials = _Credentials(bearer_token(metadata), metadata_value(metadata, ON_BEHALF_KEY))
-        return _CheckedCall(self._authenticator, method, credentials, handler).handler()
+        return _CheckedCall(
+            self._authenticator, method, credentials, handler, agents_only=self._agents_only
+        ).handler()
 
 
 def _open_check(handler: Handler) -> Handler:
@@ -110,9 +114,16 @@ class _CheckedCall:
     """gRPC handler that checks caller and role, calls the inner one, audits as its rule says."""
 
     def __init__(
-        self, authenticator: Authenticator, method: str, credentials: _Credentials, inner: Handler
+        self,
+        authenticator: Authenticator,
+        method: str,
+        credentials: _Credentials,
+        inner: Handler,
+        *,
+        agents_only: bool,
     ) -> None:
         self._authenticator = authenticator
+        self._agents_only = agents_only
         self._method = method
         self._shown = credentials
         self._inner: Any = inner
@@ -179,7 +190,7 @@ class _CheckedCall:
         caller = effective_caller(caller, self._shown.on_behalf_of)
         message = request
         try:
-            _check_way(address, caller)
+            _check_way(caller, through_front=self._agents_only or came_through_front(address))
             caller.check(self._rule, self._method.rpartition("/")[2])
             if not self._inner.request_streaming:
                 payload = await request.read() if isinstance(request, UnreadRequest) else request
@@ -213,13 +224,13 @@ class _CheckedCall:
         )
 
 
-def _check_way(address: str, caller: Caller) -> None:
+def _check_way(caller: Caller, *, through_front: bool) -> None:
     """Raise if a caller that is no agent calls through the TLS front.
 
     Raises:
         PermissionDeniedError: it does.
     """
-    if caller.role is not Role.AGENT and came_through_front(address):
+    if caller.role is not Role.AGENT and through_front:
         raise PermissionDeniedError(
             "only agents may call through the TLS front; call from the machine of the services",
             {"role": caller.role.word},

@@ -124,6 +124,8 @@ class GrpcServer:
         metrics: CallMetrics | None = None,
         unread: UnreadRequestInterceptor | None = None,
         limits: GrpcConnectionLimits | None = None,
+        *,
+        agents_only: bool = False,
     ) -> None:
         limits = limits or GrpcConnectionLimits.of_process()
         self._guard = Guard.of_token(guard) if isinstance(guard, str) else guard
@@ -134,7 +136,9 @@ class GrpcServer:
         ]
         if self._guard is not None:
             interceptors.insert(0, unread or UnreadRequestInterceptor())
-            interceptors.append(AccessInterceptor(self._guard.authenticator))
+            interceptors.append(
+                AccessInterceptor(self._guard.authenticator, agents_only=agents_only)
+            )
         options = dict([*grpc_channel_options(), *_SERVER_OPTIONS])
         options["grpc.max_allowed_incoming_connections"] = limits.connections
         options["grpc.max_connection_idle_ms"] = limits.idle_ms

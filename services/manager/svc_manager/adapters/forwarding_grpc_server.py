@@ -29,6 +29,7 @@ class ForwardingGrpcServer(GrpcServer):
         guard: see `GrpcServer`.
         setting: see `GrpcServer`.
         metrics: see `GrpcServer`.
+        agents_only: see `GrpcServer`.
     """
 
     def __init__(
@@ -38,8 +39,10 @@ class ForwardingGrpcServer(GrpcServer):
         guard: Guard,
         setting: str,
         metrics: CallMetrics | None = None,
+        *,
+        agents_only: bool = False,
     ) -> None:
-        super().__init__(services, guard, setting, metrics)
+        super().__init__(services, guard, setting, metrics, agents_only=agents_only)
         self._forwarder = forwarder
 
     def register(self, add: Register) -> None:

@@ -29,6 +29,9 @@ class Settings:
     credentials_fd: int | None = None
     """Descriptor of the socket to the supervisor, which issues credentials of agents; None: this
     installation cannot issue them."""
+    agent_users: Path | None = None
+    """Folder of agents' users that bus and managers read, where there is no supervisor; None: this
+    fleet writes none."""
     front_host: str = ""
     """Name or address by which agents elsewhere reach this machine; empty: that of its default
     route."""
@@ -59,6 +62,7 @@ def read_settings() -> Settings:
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         version=environment.text(environment.NNI_VERSION, "unknown"),
         credentials_fd=descriptor if descriptor >= 0 else None,
+        agent_users=environment.path(environment.NNI_AGENT_USERS),
         front_host=environment.text(environment.NNI_FRONT_HOST, ""),
         front_port=_front_port(),
         security=read_security_settings(),

@@ -74,3 +74,13 @@ def test_agent_without_a_pool_is_refused(
     assert main([str(tmp_path), "--runner", "box-1"]) == 1
 
     assert capsys.readouterr().err == "--runner must be ID=POOL, got 'box-1'\n"
+
+
+def test_agents_of_a_fleet_are_included_and_it_may_reload_the_bus(tmp_path: Path) -> None:
+    write_users(tmp_path, [], {}, "agents/agents.conf")
+
+    text = (tmp_path / CONFIGURATION).read_text()
+    password = variables(tmp_path / "fleet.env")["NNI_NATS_PASSWORD"]
+    assert "\n  include agents/agents.conf\n}" in text
+    assert f'user: "reloader", password: "{password}"' in text
+    assert not (tmp_path / "reloader.env").exists(), "no process has this user alone"

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from svc_common.durable_files import replace_durably, sync_folder, sync_tree, write_private
+from svc_common.durable_files import (
+    replace_durably,
+    sync_folder,
+    sync_tree,
+    write_private,
+    write_readable,
+)
 from svc_common.safe_folders import SafeFolder
 from svc_common.storage.atomic_files import atomic_file
 
@@ -95,3 +101,14 @@ def test_file_system_that_cannot_synchronise_folders_is_accepted(
 
     with pytest.raises(OSError, match="no"):
         sync_folder(tmp_path)
+
+
+def test_file_for_other_users_is_readable_whatever_the_mask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        write_readable(tmp_path / "file", "text")
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "file").read_text() == "text"
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o644

@@ -168,3 +168,18 @@ def test_mistyped_port_is_refused_with_its_variable(
 
     with pytest.raises(InvalidArgumentError, match=f"{name} must be host:port"):
         from_environment()
+
+
+def test_fleet_in_another_container_is_known_by_the_folder_of_its_agents(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = from_environment()
+    monkeypatch.setenv("NNI_AGENT_USERS", str(tmp_path))
+    monkeypatch.setenv("NNI_MANAGER_FRONT_GRPC", "0.0.0.0:7506")
+
+    settings = from_environment()
+
+    assert not before.has_fleet
+    assert settings.has_fleet
+    assert settings.security.agents_file == tmp_path / "agents.access.json"
+    assert settings.front_grpc_address == "0.0.0.0:7506"

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from svc_common.agent_users import PROBE, AgentUsers
 from svc_common.credential_channel import CredentialRequest
 from svc_common.errors import InvalidArgumentError, UnavailableError
 from svc_common.messaging.nats_settings import NatsSettings
-from svc_standalone.agent_users import PROBE, AgentUsers
 from svc_standalone.credential_handler import CredentialHandler
 
 NAME = "nni-abcd1234-p-1"

@@ -36,13 +36,13 @@ class Blobs(pb_grpc.ByteServiceServicer):
 
 
 @asynccontextmanager
-async def server(folder: Path) -> AsyncIterator[int]:
+async def server(folder: Path, *, agents_only: bool = False) -> AsyncIterator[int]:
     """Yield the port of a server that knows the installation and one agent."""
     access = folder / "access.json"
     access.write_text(dump_entries([AccessEntry("box", AGENT, fingerprint(HELPER))]))
     access.chmod(0o600)
     guard = Guard(Authenticator(Keyring(OWNER, access), AuditTrail()))
-    started = GrpcServer(["nni_proto.bytes.v1.ByteService"], guard, "TEST")
+    started = GrpcServer(["nni_proto.bytes.v1.ByteService"], guard, "TEST", agents_only=agents_only)
     blobs = Blobs()  # type: ignore[abstract] # no test calls the other methods
     started.register(lambda raw: pb_grpc.add_ByteServiceServicer_to_server(blobs, raw))
     port = await started.start("127.0.0.1", 0)
@@ -109,3 +109,13 @@ async def test_calls_without_a_token_are_refused(tmp_path: Path) -> None:
 
 def test_clients_keep_their_address_for_the_limit_of_failures() -> None:
     assert front_source("203.0.113.7") != "127.0.0.1"
+
+
+async def test_port_for_the_front_of_another_container_serves_agents_only(tmp_path: Path) -> None:
+    async with server(tmp_path, agents_only=True) as port:
+        found = [
+            await called(port, token, usage=usage)
+            for token, usage in ((HELPER, False), (HELPER, True), (OWNER, False), ("guess", False))
+        ]
+
+    assert found == ["OK", "PERMISSION_DENIED", "PERMISSION_DENIED", "UNAUTHENTICATED"]

@@ -119,3 +119,30 @@ def test_caller_with_the_name_of_a_service_is_refused(file: Path, name: str) -> 
 
     with pytest.raises(InvalidArgumentError, match="must not be"):
         Keyring("own", file)
+
+
+def test_agents_of_a_fleet_are_known_once_it_has_written_them(file: Path, tmp_path: Path) -> None:
+    agents = tmp_path / "agents.access.json"
+    keyring = Keyring("own", file, agents_file=agents)
+    before = keyring.of_token("box's")
+    write(agents, AccessEntry("nni-1-p-1", "agent", sha256=fingerprint("box's")))
+
+    found = keyring.of_token("box's")
+
+    assert before is None
+    assert found is not None
+    assert (found.name, found.role) == ("nni-1-p-1", Role.AGENT)
+    assert keyring.of_token("alice's") is not None
+
+
+def test_file_of_the_fleet_gives_no_other_role(tmp_path: Path) -> None:
+    agents = write(
+        tmp_path / "agents.access.json",
+        AccessEntry("eve", "admin", sha256=fingerprint("eve's")),
+        AccessEntry("mallory", "user", common_name="mallory.lab"),
+    )
+    keyring = Keyring("own", agents_file=agents)
+
+    assert keyring.of_token("eve's") is None
+    assert keyring.of_certificate("mallory.lab") is None
+    assert keyring.of_name("eve") is None

@@ -63,3 +63,13 @@ def test_port_of_the_front_that_is_none_is_refused(
 
     with pytest.raises(InvalidArgumentError, match="NNI_FRONT_PORT"):
         read_settings()
+
+
+def test_folder_that_bus_and_managers_share_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = read_settings().agent_users
+    monkeypatch.setenv("NNI_AGENT_USERS", str(tmp_path / "agents"))
+
+    assert before is None
+    assert read_settings().agent_users == tmp_path / "agents"

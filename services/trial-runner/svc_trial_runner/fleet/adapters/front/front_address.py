@@ -14,6 +14,8 @@ from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 
 FIRST_PORT: Final = 8081
 """The port behind that of the first page, where none is configured and none was used before."""
+EVERYWHERE: Final = ""
+"""Host that stands for all addresses of this machine."""
 _TRIES: Final = 100
 _LAST_PORT: Final = 65_535
 _BACKLOG: Final = 128
@@ -36,14 +38,19 @@ def check_host(host: str) -> None:
         )
 
 
-def with_host(endpoint: FrontEndpoint, host: str) -> FrontEndpoint:
+def with_host(endpoint: FrontEndpoint, host: str, *, published: bool = False) -> FrontEndpoint:
     """Return the same front under another name or address of its machine.
+
+    Args:
+        endpoint: of the front.
+        host: name or address.
+        published: True if it listens on all addresses, whatever its own host is.
 
     Raises:
         PlatformError: it listens on loopback only, where other machines do not reach it.
     """
     own, _, port = endpoint.address.rpartition(":")
-    if is_loopback(own.strip("[]")) and not is_loopback(host.strip("[]")):
+    if not published and is_loopback(own.strip("[]")) and not is_loopback(host.strip("[]")):
         raise PlatformError(
             f"the TLS front listens at {endpoint.address} only, not for nniManagerIp {host}",
             f"set {environment.NNI_FRONT_HOST} to an address of this machine that others reach",

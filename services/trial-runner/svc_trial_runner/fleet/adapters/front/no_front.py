@@ -35,6 +35,7 @@ class NoFront:
         """Raise PlatformError: this installation has no TLS front."""
         raise PlatformError(
             "this installation has no TLS front for agents of other machines",
-            "run `nnictl` on a machine with the local shape of NNI's services",
+            "run `nnictl` on a machine with the local shape of NNI's services, or set "
+            "NNI_AGENT_USERS as the compose file does",
             permanent=True,
         )

@@ -18,6 +18,7 @@ from svc_trial_runner.fleet.adapters.front.authority import (
 )
 from svc_trial_runner.fleet.adapters.front.connection_limits import ConnectionLimits
 from svc_trial_runner.fleet.adapters.front.front_address import (
+    EVERYWHERE,
     bracketed,
     check_host,
     listen,
@@ -41,6 +42,9 @@ class FrontSettings:
     """Name or address by which other machines reach this one; empty: that of the default route."""
     port: int = 0
     """0: the port of the last start, at first the first free one."""
+    published: bool = False
+    """True in a container, whose engine publishes the port: it listens on all addresses, also if
+    the host is loopback, by which programs of the server itself reach it."""
 
 
 class TlsFront:
@@ -123,7 +127,9 @@ class TlsFront:
             if self._endpoint is None:
                 self._change(await self._open(host))
             assert self._endpoint is not None
-            return with_host(self._endpoint, host) if host else self._endpoint
+            if not host:
+                return self._endpoint
+            return with_host(self._endpoint, host, published=self._settings.published)
 
     async def close_for(self, user: str) -> None:
         """Remove a user of the front; close the front after its last one."""
@@ -156,7 +162,8 @@ class TlsFront:
         settings = self._settings
         certificate = await asyncio.to_thread(open_certificate, settings.folder, self._clock.now())
         host = reachable_host(settings.host, fallback)
-        listening = await asyncio.to_thread(listen, host, settings.port, settings.folder)
+        bound = EVERYWHERE if settings.published else host
+        listening = await asyncio.to_thread(listen, bound, settings.port, settings.folder)
         port = listening.getsockname()[1]
         routes = {**self._routes, AUTHORITY_PROTOCOL: self._send_authority}
         self._certificate = certificate

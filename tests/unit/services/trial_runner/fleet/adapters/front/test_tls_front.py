@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from svc_common.clock import ManualClock
+from svc_common.clock import ManualClock, SystemClock
 from svc_trial_runner.enrolment import AUTHORITY_PROTOCOL
+from svc_trial_runner.fleet.adapters.front.tls_front import FrontSettings, TlsFront
 from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.ports import free_port
 from tests.support.tls_fronts import FEW, connect, tls_front
 
 pytest.importorskip("cryptography")
@@ -103,3 +105,21 @@ async def test_opening_and_closing_are_changes_of_the_endpoint(tmp_path: Path) -
 
         await closing
         assert front.endpoint is None
+
+
+async def test_front_in_a_container_is_reached_by_the_engine_whatever_its_name(
+    tmp_path: Path,
+) -> None:
+    settings = FrontSettings(tmp_path / "front", "localhost", free_port(), published=True)
+    front = TlsFront(settings, {}, FEW, SystemClock())
+    try:
+        endpoint = await front.open_for("desks/joined")
+        elsewhere = await front.open_for("gpus/remote", "gate.example.org")
+        assert front._listener is not None
+        bound = front._listener._listening.getsockname()[0]
+    finally:
+        await front.aclose()
+
+    assert endpoint.address == f"localhost:{settings.port}"
+    assert elsewhere.address == f"gate.example.org:{settings.port}"
+    assert bound in {"::", "0.0.0.0"}

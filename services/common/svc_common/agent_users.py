@@ -1,8 +1,8 @@
 """Users of the bus and callers of the manager that are agents of the fleet, in two files.
 
-They outlive the supervisor, since agents on other machines do. Two files, readable by this user
-only: one with the passwords, from which the configuration of the bus is made, and an access file of
-the manager with fingerprints of the tokens.
+They outlive the process that keeps them, since agents on other machines do. Two files, readable by
+this user only: one with the passwords, from which the configuration of the bus is made, and an
+access file of the manager with fingerprints of the tokens.
 """
 
 import json
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nni_wire.access import AGENT, AccessEntry, dump_entries, fingerprint, new_token
+from nni_wire.folders import AGENTS_ACCESS_FILE
 from nni_wire.pools import broken_name_rule, experiment_of_pool
 from svc_common.credential_channel import IssuedCredentials
 from svc_common.durable_files import write_private
@@ -22,7 +23,8 @@ from svc_common.logs import get_logger
 from svc_common.messaging.permissions import BusUser, runner_user, silent_user
 
 USERS_FILE: Final = "agents.json"
-ACCESS_FILE: Final = "agents.access.json"
+BUS_FILE: Final = "agents.conf"
+"""Accounts of agents that the configuration of a deployment's bus includes."""
 PROBE: Final = "reload"
 """User of the bus without rights, whose password is the revision of the users that the bus reads:
 the bus has read them when it admits this user."""
@@ -58,7 +60,7 @@ class AgentUsers:
     def __init__(self, home: Path, limit: int = AGENTS_LIMIT) -> None:
         self._limit = limit
         self._file = home / USERS_FILE
-        self.access_file = home / ACCESS_FILE
+        self.access_file = home / AGENTS_ACCESS_FILE
         """Access file of the manager."""
         self._users = {user.name: user for user in _read(self._file)}
         self.save()
@@ -68,9 +70,12 @@ class AgentUsers:
 
     def logins(self) -> list[tuple[BusUser, str]]:
         """Return agents and the probe as bus users with passwords; the probe's is the revision."""
+        return [(silent_user(PROBE), self.revision), *self.agents()]
+
+    def agents(self) -> list[tuple[BusUser, str]]:
+        """Return agents as bus users with passwords."""
         users = self._users.values()
-        agents = [(runner_user(one.name, one.pool, one.name), one.password) for one in users]
-        return [(silent_user(PROBE), self.revision), *agents]
+        return [(runner_user(one.name, one.pool, one.name), one.password) for one in users]
 
     def issue(self, name: str, pool: str) -> IssuedCredentials:
         """Return new credentials of an agent in place of its earlier ones; `save` stores them.

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from nni_wire.folders import AGENTS_ACCESS_FILE
 from svc_common.access.keyring import Keyring
 from svc_common.access.roles import Role
+from svc_common.agent_users import PROBE, USERS_FILE, AgentUsers
 from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
-from svc_standalone.agent_users import ACCESS_FILE, PROBE, USERS_FILE, AgentUsers
 
 NAME, POOL = "nni-abcd1234-exp-e1-7", "exp-e1"
 
@@ -45,7 +46,7 @@ def test_files_are_for_their_owner_and_have_no_token(tmp_path: Path) -> None:
     token = users.issue(NAME, POOL).token
     users.save()
 
-    for name in (USERS_FILE, ACCESS_FILE):
+    for name in (USERS_FILE, AGENTS_ACCESS_FILE):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
         assert token not in (tmp_path / name).read_text()
 
