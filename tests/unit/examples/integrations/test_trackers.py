@@ -31,7 +31,7 @@ def test_the_trials_of_a_search_are_runs(library: str, tmp_path: Path) -> None:
 
     printed = output_of("search.py", tracker, tmp_path)
 
-    assert "best of 2 runs: 0.9" in printed
+    assert "best of 2 runs: 0.88" in printed
     assert list((tmp_path / FOLDERS[library]).iterdir())
     assert len(list(tmp_path.glob("weights-*.npy"))) == 2
 
