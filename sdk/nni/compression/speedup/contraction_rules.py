@@ -128,7 +128,7 @@ def _add_sink(state: Propagation, node: Node, ids: Ids | None, outs: Ids | None)
 
 def matrix_product(state: Propagation, node: Node) -> None:
     """Propagate channels through a product of two matrices, or of two batches of matrices."""
-    names = [one for one in ("mat1", "self", "batch1") if isinstance(node.args.get(one), Ref)]
+    names = [one for one in ("mat1", "batch1", "self") if isinstance(node.args.get(one), Ref)]
     left: Ref = node.args[names[0]]
     right: Ref = node.args["mat2" if "mat2" in node.args else "batch2"]
     bias: Ref | None = node.args["self"] if names[0] != "self" else None

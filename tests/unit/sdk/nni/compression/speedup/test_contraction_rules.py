@@ -1,10 +1,96 @@
 """Contractions: sinks, groups and heads."""
 
+import math
+from collections.abc import Callable
+
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from nni.compression import prune
 from nni.compression.speedup.groups import find_dependencies
+
+HEADS = 4
+
+
+def products(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    scores = query @ key.transpose(-2, -1) / math.sqrt(8)
+    return scores.softmax(-1) @ value
+
+
+def causal_products(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    future = torch.ones(query.shape[-2], query.shape[-2], dtype=torch.bool).triu(1)
+    scores = torch.matmul(query, key.transpose(-2, -1)).masked_fill(future, -1e9)
+    return torch.matmul(scores.softmax(-1), value)
+
+
+def sums_by_index(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    weights = torch.einsum("bhid,bhjd->bhij", query, key).softmax(-1)
+    return torch.einsum("bhij,bhjd->bhid", weights, value)
+
+
+def batched_products(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    flat = [one.flatten(0, 1) for one in (query, key, value)]
+    weights = torch.bmm(flat[0], flat[1].transpose(1, 2)).softmax(-1)
+    return torch.bmm(weights, flat[2]).unflatten(0, query.shape[:2])
+
+
+def products_with_addend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    flat = [one.flatten(0, 1) for one in (query, key, value)]
+    scores = torch.baddbmm(torch.zeros(1, 1, 1), flat[0], flat[1].transpose(1, 2), alpha=0.3)
+    return torch.bmm(scores.softmax(-1), flat[2]).unflatten(0, query.shape[:2])
+
+
+def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return query.relu() @ (key.relu().transpose(-2, -1) @ value)
+
+
+class Attention(nn.Module):
+    """Attention with heads of width 8; their products are a function."""
+
+    def __init__(self, attend: Callable[[Tensor, Tensor, Tensor], Tensor], *, fused: bool) -> None:
+        super().__init__()
+        self.attend = attend
+        self.inputs = nn.ModuleList(
+            nn.Linear(32, 96 if fused else 32) for _ in "x" * (3 - 2 * fused)
+        )
+        self.out = nn.Linear(32, 32)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        batch, count, _ = tokens.shape
+        wide = [one(tokens) for one in self.inputs]
+        parts = wide[0].chunk(3, dim=-1) if len(wide) == 1 else wide
+        heads = [one.view(batch, count, HEADS, -1).transpose(1, 2) for one in parts]
+        found = self.attend(*heads).transpose(1, 2).reshape(batch, count, -1)
+        return tokens + self.out(found)
+
+
+@pytest.mark.parametrize(
+    "attend",
+    [
+        products,
+        causal_products,
+        sums_by_index,
+        batched_products,
+        products_with_addend,
+        linear_attention,
+    ],
+)
+@pytest.mark.parametrize("fused", [False, True])
+def test_attention_written_as_products_loses_whole_heads(
+    attend: Callable[[Tensor, Tensor, Tensor], Tensor], fused: bool
+) -> None:
+    torch.manual_seed(0)
+    model, tokens = Attention(attend, fused=fused).eval(), torch.randn(2, 6, 32)
+
+    [group] = find_dependencies(model, tokens).groups()
+    smaller, report = prune(model, tokens, 0.5)
+
+    assert len(group.units) == HEADS
+    widths = {name: one.shape[0] for name, one in smaller.named_parameters()}
+    assert sum(widths[name] for name in widths if name.startswith("inputs.")) == 2 * 48
+    assert smaller.get_parameter("out.weight").shape == (32, 16)
+    assert report.error <= 1e-6
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
