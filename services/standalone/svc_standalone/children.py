@@ -19,6 +19,7 @@ from svc_common.logs import get_logger
 from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.tasks import wait_first
 from svc_standalone import end_with_parent
+from svc_standalone.bus_probe import BusLogin, BusProbe
 
 _END_WITH_PARENT: Final = (sys.executable, "-I", "-S", end_with_parent.__file__)
 _LOG_LIMIT_BYTES: Final = 32 * 1024 * 1024
@@ -43,9 +44,8 @@ class Command:
     """Descriptors of the supervisor that the child inherits, with the same numbers."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secret variables, which the child reads from the descriptor `NNI_SECRETS_FD`."""
-    greeting_port: int = 0
-    """Loopback port at which the child greets each client, as a sign that it works; 0: it sends
-    signs by itself."""
+    probe: BusLogin | None = None
+    """Where the child answers PING as a sign that it works; None: it sends signs by itself."""
 
 
 class Child:
@@ -70,6 +70,7 @@ class Child:
         self._ready: asyncio.Future[Mapping[str, str]] = self._loop.create_future()
         self.last_sign_s: float | None = None
         """Time of the last sign that its event loop runs, on the loop's clock; None: none yet."""
+        self._probe = BusProbe(command.probe, self._note_sign) if command.probe else None
         self.halted = ""
         """Line of its log after which it works no more until it is restarted; empty: none."""
         self._drains: list[Callable[[], None]] = []
@@ -89,7 +90,7 @@ class Child:
                     os.close(descriptor)
                 if output_end != output.fileno():
                     os.close(output_end)
-        self._read_later(signs, self._note_sign)
+        self._read_later(signs, lambda _: self._note_sign())
         self._pidfd = os.pidfd_open(self._process.pid)
         self._loop.add_reader(self._pidfd, self._reap)
         self._line = b""
@@ -149,20 +150,10 @@ class Child:
             self._process.kill()
             await self.wait()
 
-    async def look_for_greeting(self, limit_s: float) -> None:
-        """Connect to the child's greeting port, if any; note a sign if it greets in `limit_s`."""
-        port = self.command.greeting_port
-        if not port:
-            return
-        with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(limit_s):
-                reader, writer = await asyncio.open_connection("127.0.0.1", port)
-                try:
-                    greeting = await reader.read(1)
-                finally:
-                    writer.close()
-            if greeting:
-                self._note_sign(greeting)
+    async def look_for_sign(self, limit_s: float) -> None:
+        """Send a PING if the child answers such; note a sign if it does so in `limit_s`."""
+        if self._probe is not None:
+            await self._probe.ping(limit_s)
 
     def failure_reason(self) -> str:
         """Return why the child failed: its report, else its last log line, else empty text."""
@@ -194,7 +185,7 @@ class Child:
         self._read_later(reader, note, file)
         return writer
 
-    def _note_sign(self, _: bytes) -> None:
+    def _note_sign(self) -> None:
         self.last_sign_s = self._loop.time()
 
     def _read_later(self, descriptor: int, use: Callable[[bytes], None], *more: int) -> None:
@@ -256,6 +247,8 @@ class Child:
         self._close_ready()
         for drain in self._drains:
             drain()
+        if self._probe is not None:
+            self._probe.close()
         if not self._ended.done():
             self._ended.set_result(self._process.wait())
 

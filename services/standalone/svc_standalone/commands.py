@@ -28,9 +28,11 @@ from svc_common.messaging.permissions import (
     manager_user,
     nas_user,
     runner_user,
+    silent_user,
     users_block,
 )
 from svc_common.subjects import COMPRESSOR, NAS
+from svc_standalone.bus_probe import BusLogin
 from svc_standalone.children import Command
 from svc_standalone.settings import Durability
 
@@ -38,6 +40,7 @@ LOOPBACK: Final = "127.0.0.1"
 BUS: Final = "nats"
 BUS_CONFIGURATION: Final = "nats.conf"
 _MANAGER: Final = "manager"
+_SUPERVISOR: Final = "supervisor"
 SERVICES: Final = {
     _MANAGER: "svc_manager",
     "dispatcher": "svc_dispatcher",
@@ -58,8 +61,9 @@ _BUS_USERS: Final[Mapping[str, BusUser]] = {
     COMPRESSOR: compressor_user(),
     NAS: nas_user(),
     FLEET: fleet_user(),
+    _SUPERVISOR: silent_user(_SUPERVISOR),
 }
-"""Users of the bus by service; each has a password of its own."""
+"""Users of the bus by service, and that of its health checks; each has a password of its own."""
 _BUS_STORE: Final = "1TB"
 """Limit of the bus's data. By default the bus derives it from the free space at its start, reserves
 the limits of all streams in it, and does not start on a disk with some hundred free megabytes."""
@@ -121,7 +125,7 @@ def bus_command(plan: Plan, agents: Iterable[tuple[BusUser, str]] = ()) -> Comma
         variables,
         reports_ready=False,
         halts=_BUS_HALTS,
-        greeting_port=plan.ports.nats,
+        probe=BusLogin(plan.ports.nats, _SUPERVISOR, plan.passwords[_SUPERVISOR]),
     )
 
 

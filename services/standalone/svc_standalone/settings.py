@@ -38,7 +38,7 @@ class Settings:
     start_timeout_s: float = 60.0
     """Time limit until all services are ready, in seconds."""
     hung_after_s: float = 60.0
-    """Time without a sign of its event loop, or without a greeting of the bus, after which a child
+    """Time without a sign of its event loop, or without a PONG of the bus, after which a child
     is killed and restarted, in seconds: longer than load or a large import stops it."""
     health_every_s: float = 2.0
     """Interval of the checks of all children, in seconds."""

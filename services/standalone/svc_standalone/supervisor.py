@@ -166,7 +166,7 @@ class Supervisor:
         silence = Silence(step_limit_s)
         while True:
             await asyncio.sleep(self._settings.health_every_s)
-            await child.look_for_greeting(step_limit_s)
+            await child.look_for_sign(step_limit_s)
             silent_s = silence.at(asyncio.get_running_loop().time(), child.last_sign_s)
             if silent_s > self._settings.hung_after_s:
                 get_logger().error("child hangs, killed", child=name, silent_s=round(silent_s))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 from svc_common import environment
 from svc_standalone import children
 from svc_standalone.children import Child, Command
+from tests.support.answering_bus import answering_bus
+from tests.support.ports import free_port
 
 WRITE_READY = "import os; os.write(int(os.environ['NNI_READY_FD']), b'%s\\n')"
 READY = '{"ready": true, "port": 7}'
@@ -81,6 +84,27 @@ async def test_last_line_of_this_run_is_the_reason_without_a_report(tmp_path: Pa
 
     assert second.failure_reason() == "last line"
     assert third.failure_reason() == ""
+
+
+async def test_bus_gives_signs_while_its_queue_of_new_connections_is_full(tmp_path: Path) -> None:
+    port = free_port()
+    child = Child(answering_bus(port), tmp_path, tmp_path / "bus.log")
+    async with asyncio.timeout(20):
+        while child.last_sign_s is None:
+            await child.look_for_sign(10.0)
+            await asyncio.sleep(0.001)  # another process: nothing to await here
+    flood = [socket.socket() for _ in range(8)]
+    for one in flood:
+        one.setblocking(False)
+        one.connect_ex(("127.0.0.1", port))
+    before = child.last_sign_s
+
+    await child.look_for_sign(10.0)
+
+    assert child.last_sign_s > before
+    await child.stop(5.0)
+    for one in flood:
+        one.close()
 
 
 async def test_children_start_while_threads_of_grpc_run(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.messaging.permissions import runner_user
+from svc_standalone.bus_probe import BusLogin
 from svc_standalone.commands import (
     BUS,
     SERVICES,
@@ -23,7 +24,7 @@ def test_bus_listens_on_loopback_with_one_user_per_service() -> None:
 
     assert 'listen: "127.0.0.1:1"' in config
     assert 'user: "operator", password: "se\\"cret"' in config
-    for user in ("manager", "dispatcher", "compressor", "runner"):
+    for user in ("manager", "dispatcher", "compressor", "runner", "supervisor"):
         assert f'user: "{user}", password: "' in config
     assert 'store_dir: "/home/x/jetstream"' in config
 
@@ -36,6 +37,7 @@ def test_configuration_with_the_token_is_readable_by_its_owner_only(tmp_path: Pa
 
     config = tmp_path / "nats.conf"
     assert command.name == BUS
+    assert command.probe == BusLogin(1, "supervisor", plan.passwords["supervisor"])
     assert Path(command.arguments[0]).name == "nats-server"
     assert command.arguments[1:] == ("-c", str(config))
     assert config.stat().st_mode & 0o777 == 0o600

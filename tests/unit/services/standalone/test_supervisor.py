@@ -18,6 +18,7 @@ from svc_common.logs import configure
 from svc_standalone.children import Command
 from svc_standalone.settings import Settings
 from svc_standalone.supervisor import Supervisor
+from tests.support.answering_bus import answering_bus
 from tests.support.ports import free_port
 
 READY = "import os, signal; os.write(int(os.environ['NNI_READY_FD']), b'%s\\n'); signal.pause()"
@@ -248,32 +249,16 @@ async def test_service_whose_loop_hangs_is_restarted(
     await supervisor.stop()
 
 
-GREETING = """
-import socket
-from pathlib import Path
-server = socket.create_server(("127.0.0.1", %d))
-for number in range(1_000_000):
-    client, _ = server.accept()
-    client.send(b"INFO {}")
-    client.close()
-    if number == 3:
-        Path("greeted").touch()
-"""
-
-
-async def test_bus_that_greets_no_more_is_restarted(tmp_path: Path) -> None:
+async def test_bus_that_answers_no_more_is_restarted(tmp_path: Path) -> None:
     port = free_port()
-    greeting = Command(
-        *("bus", (sys.executable, "-c", GREETING % port), environment.current(), False),
-        greeting_port=port,
-    )
     settings = Settings(tmp_path, hung_after_s=2.0, health_every_s=0.01)
     clock = ManualClock()
-    supervisor = Supervisor(settings, clock, {"bus": greeting, "manager": service("manager")})
+    commands = {"bus": answering_bus(port), "manager": service("manager")}
+    supervisor = Supervisor(settings, clock, commands)
     await supervisor.start()
     bus_pid = supervisor.pids()["bus"]
-    # One that has not greeted yet is left alone: it may be reading its store.
-    await until((tmp_path / "greeted").exists)
+    # One that has not answered yet is left alone: it may be reading its store.
+    await until((tmp_path / "answered").exists)
 
     with suppress(ProcessLookupError):
         os.kill(bus_pid, signal.SIGSTOP)
