@@ -52,7 +52,8 @@ class AuditTrail:
     """Writer of audit records to the log and, with a folder, to a JSON file that is rotated.
 
     Several services may write to one file, each with a trail of its own: who finds it too large
-    renames it, and the others follow with their next record.
+    renames it, and the others follow with their next record. A line that a full disk has cut ends
+    without `}`; the next record begins on a line of its own.
 
     Args:
         folder: folder of the file; None: records are only logged.
@@ -83,9 +84,24 @@ class AuditTrail:
         line = json.dumps({"at": datetime.now(UTC).isoformat(), **facts}) + "\n"
         self._follow(self._path)
         try:
-            os.write(self._descriptor, line.encode())
+            self._append(line.encode())
         except OSError as error:
             get_logger().error("audit file cannot be written", error=str(error))
+
+    def _append(self, line: bytes) -> None:
+        """Append a line in one write, after the end of a line that was cut.
+
+        Raises:
+            OSError: nothing of it was written.
+        """
+        size = os.fstat(self._descriptor).st_size
+        # Any service may have written the cut line.
+        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        written = os.write(self._descriptor, line)
+        if written < len(line):
+            # The rest is not repeated: another service may have written in between.
+            get_logger().error("audit line cut", written=written, length=len(line))
 
     def _follow(self, path: Path) -> None:
         """Rotate the file or continue with the present one; keep the open one if neither works."""
@@ -131,7 +147,7 @@ class AuditTrail:
     @staticmethod
     def _open(path: Path) -> int:
         # A line is one write, so lines of several services do not mix. No pipe holds it up.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         return os.open(path, flags | os.O_NONBLOCK, 0o600)
 
     def close(self) -> None:

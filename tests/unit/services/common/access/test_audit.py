@@ -1,6 +1,9 @@
 import fcntl
 import json
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -157,3 +160,45 @@ def test_full_disk_does_not_stop_the_call(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.undo()
     trail.close()
     assert lines(tmp_path) == []
+
+
+@contextmanager
+def no_room_beyond(size_bytes: int) -> Iterator[None]:
+    """Have the system cut a write to any file at a size, and refuse the next one."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_line_after_one_that_a_full_disk_has_cut_is_a_line_of_its_own(tmp_path: Path) -> None:
+    # Larger than the captured output of the test, which the limit would cut as well.
+    (tmp_path / AUDIT_FILE).write_text("{}\n" * 400_000)
+    one, other = AuditTrail(tmp_path), AuditTrail(tmp_path)
+    size = (tmp_path / AUDIT_FILE).stat().st_size
+
+    with no_room_beyond(size + 30):
+        one.record(RECORD)
+        one.record(RECORD)
+        other.record(RECORD)
+    other.record(RECORD)
+    one.record(RECORD)
+    one.close()
+    other.close()
+
+    cut, *rest = (tmp_path / AUDIT_FILE).read_text().splitlines()[400_000:]
+    assert len(cut) == 30
+    assert not cut.endswith("}")
+    assert [json.loads(line)["caller"] for line in rest] == ["alice"] * 2
+
+
+def test_line_that_was_cut_before_its_end_is_complete(tmp_path: Path) -> None:
+    (tmp_path / AUDIT_FILE).write_text('{"caller": "alice"}')
+    trail = AuditTrail(tmp_path)
+
+    trail.record(RECORD)
+    trail.close()
+
+    assert [line["caller"] for line in lines(tmp_path)] == ["alice", "alice"]
