@@ -29,6 +29,16 @@ def free_port() -> int:
             return port
 
 
+def has_ipv6() -> bool:
+    """Return whether this machine has the loopback address of IPv6."""
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
 def reserve(port: int) -> bool:
     """Reserve a port among all test processes of the machine; return False unless it is free."""
     reservation = socket.socket(socket.AF_UNIX)

@@ -54,7 +54,8 @@ class WebServer:
 
     Args:
         token: secret of the installation; grants every role.
-        host: address that all listeners bind; off loopback reading needs the token, too.
+        host: address that all listeners bind, one of IPv6 also in brackets; off loopback reading
+            needs the token, too.
         allowed_hosts: accepted host names besides loopback names.
         guard: further credentials, and TLS; None: the token only, and plain HTTP.
         head_timeout_s: time limit for the head of a request, and for the client's part of a TLS
@@ -83,7 +84,7 @@ class WebServer:
         private: bool = False,
         kept: KeptListeners | None = None,
     ) -> None:
-        self._host = host
+        self._host = host.strip("[]")
         self._limits = ConnectionLimits(quota or ConnectionQuota.of_descriptors(1_024))
         self._head_timeout_s = head_timeout_s
         self._body_timeout_s = body_timeout_s
@@ -167,7 +168,11 @@ class WebServer:
     def urls(self, port: int, url_prefix: str) -> list[str]:
         """Return the URLs of a listener by port and prefix: the loopback's, then the host's."""
         path = f"/{url_prefix}/" if url_prefix else ""
-        names = [LOOPBACK] if is_loopback(self._host) else [LOOPBACK, self._host]
+        own = f"[{self._host}]" if ":" in self._host else self._host
+        if is_loopback(self._host):
+            names = [LOOPBACK if own == self._host else own]
+        else:
+            names = [LOOPBACK, own]
         return [f"{self.scheme}://{name}:{port}{path}" for name in names]
 
     async def aclose(self, grace_s: float = 2.0) -> None:
@@ -239,6 +244,9 @@ class WebServer:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setblocking(False)  # noqa: FBT003 - its only way
         try:
+            if self._host == "::":
+                # All addresses are those of IPv4, too, whatever the system's default.
+                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             bound.bind((self._host, port))
             bound.listen()  # fails if another socket listens; bind alone does not
         except OSError as error:

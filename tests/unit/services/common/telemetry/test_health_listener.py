@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,6 +10,7 @@ import pytest
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 from svc_common.telemetry import health_listener
 from svc_common.telemetry.health_listener import HealthListener
+from tests.support.ports import has_ipv6
 
 _LIMIT_S = health_listener._REQUEST_TIMEOUT_S
 
@@ -101,15 +101,6 @@ async def test_idle_connections_do_not_take_the_place_of_all_others_for_long(
         assert (await client.get("/livez")).status_code == 200
         for _, writer in idle:
             writer.close()
-
-
-def has_ipv6() -> bool:
-    try:
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import AsyncIterator
 
+import httpx
 import pytest
 
 from svc_common.access.authentication import Authenticator
@@ -16,8 +17,11 @@ from svc_common.errors import InvalidArgumentError
 from svc_manager.ports import PortTakenError
 from svc_manager.web.listeners.connection_limits import ConnectionQuota
 from svc_manager.web.listeners.server import WebServer, program_on_port
+from tests.support.ports import has_ipv6
 from tests.unit.services.manager.web.conftest import EXPERIMENT, TOKEN, dependencies
 from tests.unit.services.manager.web.in_memory import InMemoryManager
+
+INSECURE = Guard(Authenticator.of_token(TOKEN), Transport(insecure=True), len(TOKEN))
 
 
 @pytest.fixture
@@ -53,10 +57,35 @@ def test_loopback_listener_has_one_address() -> None:
 
 
 def test_listener_off_loopback_has_its_host_as_second_address() -> None:
-    guard = Guard(Authenticator.of_token(TOKEN), Transport(insecure=True), len(TOKEN))
-    server = WebServer(TOKEN, "10.1.2.3", guard=guard)
+    server = WebServer(TOKEN, "10.1.2.3", guard=INSECURE)
 
     assert server.urls(8080, "") == ["http://127.0.0.1:8080", "http://10.1.2.3:8080"]
+
+
+def test_address_of_ipv6_stands_in_brackets_in_urls() -> None:
+    loopback, everywhere = WebServer(TOKEN, "[::1]"), WebServer(TOKEN, "[::]", guard=INSECURE)
+
+    assert loopback.urls(8080, "a") == ["http://[::1]:8080/a/"]
+    assert everywhere.urls(8080, "") == ["http://127.0.0.1:8080", "http://[::]:8080"]
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+@pytest.mark.parametrize(
+    ("host", "names"), [("[::1]", ["[::1]"]), ("[::]", ["[::1]", "127.0.0.1"])]
+)
+async def test_server_listens_at_an_address_of_ipv6(
+    manager: InMemoryManager, host: str, names: list[str]
+) -> None:
+    server = WebServer(TOKEN, host, guard=INSECURE)
+    port = await server.serve(dependencies(manager))
+
+    async with httpx.AsyncClient(
+        timeout=60, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
+        found = [await client.get(f"http://{name}:{port}/api/v1/nni/version") for name in names]
+
+    assert [one.status_code for one in found] == [200] * len(names)
+    await server.aclose()
 
 
 @pytest.mark.parametrize("prefix", ["/a", "a/", "a//b", "..", "a b", "a?b", "\u00e4"])
