@@ -181,17 +181,35 @@ class Pools:
                 return  # another manager has removed it meanwhile
             stored = published
         await self._wait_cleaned(name, stored.definition.revision, force=force)
-        # By id: another manager may have made the pool again. First: a repetition finds the ids.
+        await self._delete(stored, closes_queue=not users)
+
+    async def _delete(self, stored: _Stored, *, closes_queue: bool) -> None:
+        """Delete a removed pool with its secrets, values and queue, and nothing of a later one.
+
+        As soon as the definition is gone, another manager may make a pool of this name. So the
+        queue, which has nothing but the name, goes before it, and the rest by id or sequence.
+        """
+        name = stored.definition.pool
+        left = [
+            value
+            for subject in (
+                subjects.pool_state_subject(name),
+                subjects.pool_invitations_subject(name),
+                subjects.pool_front_subject(name),
+            )
+            for value in await self._last_values.read(subject)
+        ]
+        present = await self._find(name)
+        if present is None or present.sequence != stored.sequence:
+            return  # another manager has removed it meanwhile
+        # First: a repetition finds the ids.
         await self._remove_secrets(_secrets_ids(stored.definition))
+        if closes_queue:
+            await self._tasks.close_pool(name)
         subject = subjects.pool_definition_subject(name)
         await self._last_values.delete(subject, through_sequence=stored.sequence)
-        if await self._find(name) is not None:
-            return  # as above, and it was made again
-        await self._last_values.delete(subjects.pool_state_subject(name))
-        await self._last_values.delete(subjects.pool_invitations_subject(name))
-        await self._last_values.delete(subjects.pool_front_subject(name))
-        if not users:
-            await self._tasks.close_pool(name)
+        for value in left:
+            await self._last_values.delete(value.subject, through_sequence=value.sequence)
 
     async def clean_platforms(
         self, platforms: Sequence[pool_pb2.PoolPlatform], *, dry_run: bool

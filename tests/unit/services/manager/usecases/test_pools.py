@@ -301,7 +301,7 @@ async def test_removal_spares_the_secrets_of_a_pool_that_is_made_again_at_its_en
     other = world.use_cases(world.limit)
     world.bus.last_values = DeletesThen(
         world.bus,
-        subjects.pool_front_subject("gpus"),
+        subjects.pool_definition_subject("gpus"),
         lambda: other.create(definition(password="two")),
     )
 
@@ -311,6 +311,39 @@ async def test_removal_spares_the_secrets_of_a_pool_that_is_made_again_at_its_en
     (platform,) = (await other.get("gpus")).definition.platforms
     assert await world.secrets.read(platform.secrets_id) == {"password": "two"}
     assert await world.secrets.read(first.definition.platforms[0].secrets_id) == {}
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [subjects.pool_definition_subject("gpus"), subjects.pool_state_subject("gpus")],
+    ids=["definition", "state"],
+)
+async def test_removal_spares_values_and_queue_of_a_pool_that_is_made_again_at_its_end(
+    world: World, subject: str
+) -> None:
+    await world.pools.create(definition())
+    values = world.bus.last_values
+    kept = (
+        subjects.pool_invitations_subject("gpus"),
+        subjects.pool_front_subject("gpus"),
+    )
+    for one in kept:
+        await values.publish(one, b"first")
+    other = world.use_cases(world.limit)
+
+    async def make_again() -> None:
+        await other.create(definition())
+        for one in (*kept, subjects.pool_state_subject("gpus")):
+            await values.publish(one, b"")
+        await world.bus.tasks.publish("gpus", b"task", message_id="1")
+
+    world.bus.last_values = DeletesThen(world.bus, subject, make_again)
+    async with asyncio.timeout(LIMIT_S):
+        await asyncio.gather(world.use_cases(world.limit).remove("gpus"), world.clean())
+
+    for one in (*kept, subjects.pool_state_subject("gpus")):
+        assert [value.payload for value in await values.read(one)] == [b""]
+    assert len(world.bus.broker.tasks) == 1
 
 
 async def wait_removed(world: World) -> None:
