@@ -91,6 +91,7 @@ def definition_from_bytes(payload: bytes) -> PoolDefinition:
         draining=message.draining,
         removed=message.removed,
         revision=message.revision,
+        created_at_ns=message.created_at.ToNanoseconds(),
     )
 
 

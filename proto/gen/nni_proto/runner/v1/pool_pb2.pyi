@@ -239,7 +239,7 @@ class PoolDefinition(_message.Message):
     removed: _builtins.bool
     """It is being removed from its platforms; the definition is deleted once nothing is left there."""
     revision: _builtins.int
-    """Grows with each change; of two definitions the one with the larger number holds."""
+    """Grows with each change; of two definitions of one pool the one with the larger number holds."""
     @_builtins.property
     def platforms(self) -> _containers.RepeatedCompositeFieldContainer[Global___PoolPlatform]:
         """Platforms that feed it, in the order of preference; without secret values."""
@@ -247,7 +247,9 @@ class PoolDefinition(_message.Message):
     @_builtins.property
     def limits(self) -> Global___PoolLimits: ...
     @_builtins.property
-    def created_at(self) -> _timestamp_pb2.Timestamp: ...
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """Tells pools of one name apart: one may be removed, and another one created."""
+
     @_builtins.property
     def updated_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(

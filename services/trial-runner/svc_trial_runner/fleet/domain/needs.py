@@ -102,7 +102,9 @@ class PoolNeed:
     draining: bool = False
     """True: agents take no more trials and end, and none is launched."""
     log_sequence: int = 0
-    """Of two needs the one with the larger sequence holds."""
+    """Of two needs of one pool the one with the larger sequence holds."""
+    created_at_ns: int = 0
+    """See `PoolDefinition.created_at_ns`; 0: it is the pool of an experiment."""
 
     @property
     def sections(self) -> dict[str, PoolPlatform]:

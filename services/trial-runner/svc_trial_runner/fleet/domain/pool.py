@@ -300,7 +300,11 @@ class Pool:
 
     def _change_need(self, need: PoolNeed, now_s: float) -> None:
         before = self.need
-        if before is not None and need.log_sequence < before.log_sequence:
+        if (
+            before is not None
+            and need.created_at_ns == before.created_at_ns
+            and need.log_sequence < before.log_sequence
+        ):
             return  # of a manager that another one has replaced
         old = {} if before is None else before.sections
         self.need = need

@@ -18,7 +18,9 @@ class PoolDefinition:
     removed: bool = False
     """True: its agents end and its platforms are cleaned."""
     revision: int = 0
-    """Of two definitions the one with the larger number holds."""
+    """Of two definitions of one pool the one with the larger number holds."""
+    created_at_ns: int = 0
+    """Creation of the pool, in nanoseconds since 1970; tells pools of one name apart."""
 
 
 @dataclass(slots=True)
@@ -35,8 +37,17 @@ class SharedPool:
     """Last demand of each experiment, by the name of the experiment's own pool."""
 
     def define(self, definition: PoolDefinition) -> None:
-        """Replace the definition unless it is older than the present one."""
-        if self.definition is None or definition.revision >= self.definition.revision:
+        """Replace the definition unless it is an older one of the same pool.
+
+        One of another pool of the name comes after the end of the present one, whatever its
+        revision: the clocks of the managers may differ.
+        """
+        present = self.definition
+        if (
+            present is None
+            or present.created_at_ns != definition.created_at_ns
+            or definition.revision >= present.revision
+        ):
             self.definition = definition
 
     def forget_removed(self) -> None:
@@ -72,6 +83,7 @@ class SharedPool:
             closed=definition.removed,
             draining=definition.draining,
             log_sequence=definition.revision,
+            created_at_ns=definition.created_at_ns,
         )
 
 

@@ -158,12 +158,19 @@ def test_definition_is_read() -> None:
     message = pool_pb2.PoolDefinition(pool="gpus", draining=True, removed=True, revision=9)
     message.platforms.add(platform="slurm", options=to_value({"partition": "a"}), secrets_id="gpus")
     message.limits.min_agents = 1
+    message.created_at.FromNanoseconds(1_000)
 
     found = definition_from_bytes(message.SerializeToString())
 
     platforms = (PoolPlatform("slurm", {"partition": "a"}, "gpus"),)
     assert found == PoolDefinition(
-        "gpus", platforms, PoolLimits(1), draining=True, removed=True, revision=9
+        "gpus",
+        platforms,
+        PoolLimits(1),
+        draining=True,
+        removed=True,
+        revision=9,
+        created_at_ns=1_000,
     )
 
 

@@ -52,6 +52,15 @@ def test_need_of_a_replaced_manager_is_ignored() -> None:
     assert pool.need.waiting == 2
 
 
+def test_need_of_another_pool_of_the_name_holds_though_its_sequence_is_smaller() -> None:
+    pool = opened_pool(replace(need(waiting=2, sequence=7), closed=True, created_at_ns=2_000))
+
+    pool.apply(NeedChanged(replace(need(waiting=9, sequence=6), created_at_ns=1_000)), 0.0)
+
+    assert pool.need is not None
+    assert (pool.need.waiting, pool.need.closed) == (9, False)
+
+
 def test_delay_after_failed_launches_grows_to_a_limit() -> None:
     pool = opened_pool(need(waiting=1))
     delays = []

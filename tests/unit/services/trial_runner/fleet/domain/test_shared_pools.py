@@ -68,3 +68,13 @@ def test_removed_definition_makes_room_for_a_new_one() -> None:
     assert pool.definition == replace(GPUS, revision=1)
     pool.forget_removed()
     assert pool.definition is not None
+
+
+def test_pool_of_the_same_name_is_another_one_though_its_revision_is_smaller() -> None:
+    pool = shared_pool(replace(GPUS, removed=True, created_at_ns=2_000))
+
+    pool.define(replace(GPUS, revision=4, created_at_ns=1_000))
+
+    assert pool.need is not None
+    assert not pool.need.closed
+    assert (pool.need.log_sequence, pool.need.created_at_ns) == (4, 1_000)
