@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from nni_proto.runner.v1 import task_pb2
@@ -69,6 +70,7 @@ class Presence:
         self._gpu_count = gpu_count
         self._uploads = uploads
         self._debounce_s = debounce_s
+        self._started_s = clock.monotonic_s()
         self._settled_at_s = clock.monotonic_s() + RESTART_SHOWN_S
         self._due: asyncio.TimerHandle | None = None
         agent.on_change(self._changed)
@@ -100,6 +102,8 @@ class Presence:
             version=identity.version,
             restarted=identity.restarted and self._clock.monotonic_s() < self._settled_at_s,
         )
+        running_s = self._clock.monotonic_s() - self._started_s
+        message.running_time.FromTimedelta(timedelta(seconds=running_s))
         message.sent_at.FromDatetime(self._clock.now())
         subject = presence_subject(identity.runner_id)
         self._signals.publish(subject, message.SerializeToString())

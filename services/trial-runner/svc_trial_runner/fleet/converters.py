@@ -236,7 +236,8 @@ def _agent(agent: PoolAgent, now: datetime, now_s: float) -> pool_pb2.PoolAgent:
 def restored_from_bytes(payload: bytes, now: datetime, now_s: float) -> StateRestored:
     """Parse the last process's `PoolState` message to the event that restores it; raise if damaged.
 
-    Of the time since it was published no more than `SILENCE_LIMIT` counts as time of agents.
+    Of the time since it was published no more than `SILENCE_LIMIT` counts as time of agents, until
+    they are heard from.
 
     Args:
         payload: the message.
@@ -254,12 +255,16 @@ def restored_from_bytes(payload: bytes, now: datetime, now_s: float) -> StateRes
         name = parse_agent_name(agent.name)
         if name is not None:
             launching = agent.state == pool_pb2.POOL_AGENT_STATE_LAUNCHING
-            counts_from_s = None
+            counts_from_s = started_s = None
             if agent.HasField("started_at"):
-                age = counted - agent.started_at.ToDatetime(now.tzinfo)
-                counts_from_s = now_s - max(0.0, age.total_seconds())  # a clock may have been set
+                # A clock may have been set.
+                started_at = agent.started_at.ToDatetime(now.tzinfo)
+                counts_from_s = now_s - max(0.0, (counted - started_at).total_seconds())
+                if counted < now:
+                    started_s = now_s - (now - started_at).total_seconds()
+            slots = max(1, agent.slots)
             agents.append(
-                RestoredAgent(name, agent.platform, max(1, agent.slots), launching, counts_from_s)
+                RestoredAgent(name, agent.platform, slots, launching, counts_from_s, started_s)
             )
     return StateRestored(
         tuple(agents),
@@ -285,6 +290,7 @@ def presence_from_bytes(name: AgentName, payload: bytes) -> PresenceReceived:
         message.leaving,
         message.slots or None,
         message.uploads,
+        message.running_time.ToTimedelta().total_seconds(),
     )
 
 

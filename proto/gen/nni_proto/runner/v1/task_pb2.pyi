@@ -404,6 +404,7 @@ class RunnerPresence(_message.Message):
     RESTARTED_FIELD_NUMBER: _builtins.int
     SLOTS_FIELD_NUMBER: _builtins.int
     UPLOADS_FIELD_NUMBER: _builtins.int
+    RUNNING_TIME_FIELD_NUMBER: _builtins.int
     SENT_AT_FIELD_NUMBER: _builtins.int
     runner_id: _builtins.str
     boot_id: _builtins.str
@@ -428,6 +429,12 @@ class RunnerPresence(_message.Message):
         """Trials that the agent holds."""
 
     @_builtins.property
+    def running_time(self) -> _duration_pb2.Duration:
+        """Time since the start of its process, by a monotonic clock. Unset: an agent of an older
+        version.
+        """
+
+    @_builtins.property
     def sent_at(self) -> _timestamp_pb2.Timestamp:
         """Time of sending, by the clock of its machine."""
 
@@ -447,11 +454,12 @@ class RunnerPresence(_message.Message):
         restarted: _builtins.bool = ...,
         slots: _builtins.int = ...,
         uploads: _builtins.int = ...,
+        running_time: _duration_pb2.Duration | None = ...,
         sent_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["sent_at", b"sent_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["running_time", b"running_time", "sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "draining", b"draining", "gpu_count", b"gpu_count", "grpc_address", b"grpc_address", "host_name", b"host_name", "leaving", b"leaving", "pool", b"pool", "restarted", b"restarted", "runner_id", b"runner_id", "sent_at", b"sent_at", "slots", b"slots", "trials", b"trials", "uploads", b"uploads", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "draining", b"draining", "gpu_count", b"gpu_count", "grpc_address", b"grpc_address", "host_name", b"host_name", "leaving", b"leaving", "pool", b"pool", "restarted", b"restarted", "runner_id", b"runner_id", "running_time", b"running_time", "sent_at", b"sent_at", "slots", b"slots", "trials", b"trials", "uploads", b"uploads", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -83,7 +83,13 @@ class AgentRecord:
     ended: bool = False
     """Its process is over, or given up; it is still to be forgotten by the platform."""
     counts_from_s: float | None = None
-    """When it first had a machine, from which its time counts; None: it has none, or has ended."""
+    """From when its time counts: its first machine, or later where no fleet has watched it.
+
+    None: it has no machine, or has ended.
+    """
+    earliest_s: float | None = None
+    """From when its time may count at most, if an agent that the last fleet started is heard from
+    again; None: not from before `counts_from_s`."""
     ordered_slots: int | None = None
     """Trials at once that it was ordered to run and has not confirmed; None: none are ordered."""
     slots_sent_s: float = 0.0
@@ -338,6 +344,7 @@ class Pool:
             record = AgentRecord(agent.name, agent.platform, agent.slots, now_s)
             record.launched_s = None if agent.launching else now_s
             record.counts_from_s = agent.counts_from_s
+            record.earliest_s = agent.started_s
             self.agents[agent.name] = record
 
     def _begin(self, platform: PlatformRecord, action: PlatformAction, now_s: float) -> None:
@@ -447,6 +454,7 @@ class Pool:
             platform.succeed(LaunchAgents)
         record.heard_s = now_s
         _start_counting(record, now_s)
+        _count_unwatched_time(record, now_s - event.running_s)
         record.trials = event.trials
         record.follows_slots = event.slots is not None
         if event.slots is not None and event.slots == record.ordered_slots:
@@ -493,6 +501,17 @@ def _start_counting(record: AgentRecord, now_s: float) -> None:
     """Let the time of an agent count from now on unless it counts, or the agent has ended."""
     if record.counts_from_s is None and not record.ended:
         record.counts_from_s = now_s
+
+
+def _count_unwatched_time(record: AgentRecord, started_s: float) -> None:
+    """Let the time count since the start of a living agent's process, while no fleet ran, too.
+
+    Without a fleet only some minutes count, since the clock of the day may have been set. The agent
+    measures its time by another clock. That of its earlier processes, and of its machine before the
+    first one, is still not counted.
+    """
+    if record.counts_from_s is not None and record.earliest_s is not None:
+        record.counts_from_s = min(record.counts_from_s, max(record.earliest_s, started_s))
 
 
 def live(records: Iterable[AgentRecord]) -> list[AgentRecord]:

@@ -74,7 +74,9 @@ class RestoredAgent:
     launching: bool
     """True if the platform may not have been asked yet."""
     counts_from_s: float | None = None
-    """When it first had a machine, by the clock of this process; None: it has none yet."""
+    """From when its time counts, by the clock of this process; None: it has no machine yet."""
+    started_s: float | None = None
+    """When it first had a machine unless the clock of the day was set; None: no time is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,8 @@ class PresenceReceived:
     """Trials at once; None: an agent of an older version."""
     uploads: int = 0
     """Ended trials whose outputs are not stored yet."""
+    running_s: float = 0.0
+    """Time since the start of its process; 0: an agent of an older version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class PoolAgent:
     reason: str = ""
     """In the platform's words; empty: none."""
     counts_from_s: float | None = None
-    """When it first had a machine; None: it has none, or has ended."""
+    """From when its time counts; None: it has no machine, or has ended."""
 
 
 @dataclass(frozen=True, slots=True)

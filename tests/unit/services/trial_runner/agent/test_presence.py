@@ -24,8 +24,9 @@ async def test_presence_is_published_regularly(bench: Bench) -> None:
     message = task_pb2.RunnerPresence.FromString(first.payload)
     again = task_pb2.RunnerPresence.FromString(second.payload)
     assert again.sent_at.seconds - message.sent_at.seconds == PRESENCE_EVERY_S
-    message.ClearField("sent_at")
-    again.ClearField("sent_at")
+    for one in (message, again):
+        one.ClearField("sent_at")
+        one.ClearField("running_time")
     assert message == again
     assert (message.runner_id, message.boot_id, message.pool) == ("r", "b", "local")
     assert (message.gpu_count, message.draining, message.leaving) == (2, False, False)
@@ -62,6 +63,18 @@ async def test_outputs_that_are_not_stored_are_counted(bench: Bench) -> None:
         (await asyncio.wait_for(anext(heard), WAIT_S)).payload
     )
     assert message.uploads == 2
+
+
+async def test_time_of_the_process_is_published(bench: Bench) -> None:
+    clock = ManualClock()
+    heard = await bench.bus.signals.subscribe(presence_subject("r"))
+    presence = Presence(bench.agent(), IDENTITY, bench.bus.signals, clock, 0)
+    clock.advance(90.0)
+
+    presence.publish()
+
+    message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
+    assert message.running_time.ToSeconds() == 90
 
 
 async def test_restart_is_published_for_a_while(bench: Bench) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from nni_proto.runner.v1 import pool_pb2, task_pb2
 from nni_wire.values import to_value
+from svc_common.agent_time import SILENCE_LIMIT
 from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.fleet.converters import (
     check_from_bytes,
@@ -123,7 +124,10 @@ def test_step_of_the_clock_between_two_processes_is_no_time_of_agents(
 
     restored = restored_from_bytes(payload, NOW + step, 1000.0)
 
-    assert restored.agents[0].counts_from_s == 1000.0 - counted_s
+    (found,) = restored.agents
+    assert found.counts_from_s == 1000.0 - counted_s
+    is_long = step > SILENCE_LIMIT
+    assert found.started_s == (995.0 - step.total_seconds() if is_long else None)
 
 
 def test_foreign_names_in_a_state_are_ignored() -> None:
@@ -136,10 +140,11 @@ def test_presence_is_read() -> None:
     message = task_pb2.RunnerPresence(
         draining=True, slots=2, trials=[task_pb2.HeldTrial()], uploads=3
     )
+    message.running_time.FromMilliseconds(1_500)
 
     found = presence_from_bytes(agent(1), message.SerializeToString())
 
-    assert found == PresenceReceived(agent(1), 1, draining=True, slots=2, uploads=3)
+    assert found == PresenceReceived(agent(1), 1, draining=True, slots=2, uploads=3, running_s=1.5)
 
 
 def test_order_to_drain_is_a_control_message() -> None:

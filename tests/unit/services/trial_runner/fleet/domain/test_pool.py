@@ -61,6 +61,42 @@ def test_need_of_another_pool_of_the_name_holds_though_its_sequence_is_smaller()
     assert (pool.need.waiting, pool.need.closed) == (9, False)
 
 
+@pytest.mark.parametrize(
+    ("running_s", "counted_s"),
+    [
+        (0.0, 600.0),  # an agent of an older version
+        (60.0, 600.0),  # its process was started again
+        (7_000.0, 7_000.0),
+        (9e9, 7_200.0),
+    ],
+)
+def test_agent_that_is_heard_from_again_counts_the_time_without_a_fleet(
+    running_s: float, counted_s: float
+) -> None:
+    pool = opened_pool(need(waiting=1))
+    restored = RestoredAgent(
+        agent(3), "slurm", 1, launching=False, counts_from_s=-600.0, started_s=-7_200.0
+    )
+    pool.apply(StateRestored((restored,), 3, cleaned=False), 0.0)
+    before = pool.agent_s(0.0)
+
+    for now_s in (0.0, 5.0):
+        pool.apply(PresenceReceived(agent(3), 1, running_s=running_s + now_s), now_s)
+
+    assert before == 600.0
+    assert pool.agent_s(5.0) == min(counted_s, 7_200.0) + 5.0
+
+
+def test_time_of_an_agent_of_this_fleet_counts_from_its_machine() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool, 0.0)
+    join(pool, name, now_s=100.0)
+
+    pool.apply(PresenceReceived(name, 1, running_s=1_000.0), 150.0)
+
+    assert pool.agent_s(150.0) == 50.0
+
+
 def test_delay_after_failed_launches_grows_to_a_limit() -> None:
     pool = opened_pool(need(waiting=1))
     delays = []
