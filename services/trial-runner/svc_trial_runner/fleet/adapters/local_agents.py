@@ -42,6 +42,7 @@ from svc_trial_runner.fleet.domain.agents import (
 )
 from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
 from svc_trial_runner.fleet.domain.needs import SLOTS_OPTION
+from svc_trial_runner.fleet.domain.section_values import gpu_numbers
 from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 
 PLATFORM: Final = "local"
@@ -84,7 +85,7 @@ class LocalAgentsAdapter:
         options = self._context.section.options
         problems = []
         slots = options.get(SLOTS_OPTION, 1)
-        if not isinstance(slots, int) or slots < 1:
+        if not isinstance(slots, int) or isinstance(slots, bool) or slots < 1:
             problems.append(PlatformProblem(SLOTS_OPTION, "must be an integer >= 1", repr(slots)))
         try:
             gpu_indices(options)
@@ -223,14 +224,8 @@ def gpu_indices(options: Mapping[str, object]) -> tuple[int, ...] | None:
     Raises:
         ValueError: they are no integers >= 0, alone, in a list, or separated by commas.
     """
-    value: Any = options.get(_GPU_INDICES)
-    if value is None:
-        return None
-    parts = value.split(",") if isinstance(value, str) else value
-    indices = tuple(map(int, parts if isinstance(parts, list | tuple) else [parts]))
-    if any(index < 0 for index in indices):
-        raise ValueError(f"{_GPU_INDICES} must be >= 0, got {value!r}")
-    return indices
+    value = options.get(_GPU_INDICES)
+    return None if value is None else gpu_numbers(value)
 
 
 def _agent(name: AgentName, found: Mapping[str, Any]) -> PlatformAgent:

@@ -24,6 +24,29 @@ def text_lines(value: object) -> tuple[str, ...] | None:
     return None
 
 
+def gpu_numbers(value: object) -> tuple[int, ...]:
+    """Return the GPUs that a number, a list or a text such as `0,1` names; raise for others.
+
+    Raises:
+        ValueError: a part is no whole number >= 0.
+    """
+    several = value if isinstance(value, list | tuple) else [value]
+    parts = [
+        part for one in several for part in (one.split(",") if isinstance(one, str) else [one])
+    ]
+    return tuple(map(_gpu_number, parts))
+
+
+def _gpu_number(part: object) -> int:
+    if isinstance(part, str) and part.strip().isdecimal():
+        return int(part)
+    if isinstance(part, float) and part.is_integer():
+        part = int(part)
+    if isinstance(part, int) and not isinstance(part, bool) and part >= 0:
+        return part
+    raise ValueError(f"a GPU must be an integer >= 0, got {part!r}")
+
+
 def poll_problems(interval_s: float) -> list[PlatformProblem]:
     """Return the broken rule of `pollIntervalSeconds`, if it is too short."""
     if interval_s >= LEAST_POLL_S:

@@ -8,6 +8,7 @@ from typing import Final
 
 from svc_trial_runner.fleet.adapters.bundles.worker_commands import DEFAULT_FOLDER
 from svc_trial_runner.fleet.domain.agents import PlatformProblem, PlatformSection
+from svc_trial_runner.fleet.domain.section_values import gpu_numbers
 
 DEFAULT_PORT: Final = 22
 _PORT_LIMIT: Final = 65535
@@ -213,15 +214,13 @@ class _EntryReader:
         value = self._entry.get(name)
         if value is None:
             return None
-        numbers = [value] if isinstance(value, str) or not isinstance(value, Sequence) else value
         try:
-            indices = [int(float(part)) for one in numbers for part in str(one).split(",")]
+            numbers = gpu_numbers(value)
         except ValueError:
-            indices = []
-        if not indices or min(indices) < 0:
+            numbers = ()
+        if not numbers:
             self._add(name, "must be numbers of GPUs, separated by commas", value)
-            return None
-        return tuple(indices)
+        return numbers or None
 
     def _secret(self, name: str) -> str | None:
         """Return a secret; it may stand in the options of a section that was never logged."""

@@ -5,6 +5,7 @@ import pytest
 from svc_trial_runner.fleet.domain.section_values import (
     LEAST_POLL_S,
     camel_case,
+    gpu_numbers,
     poll_problems,
     text_lines,
 )
@@ -42,3 +43,19 @@ def test_shorter_interval_of_polls_is_a_problem_with_its_value() -> None:
 
     assert (problem.field, problem.rule) == ("pollIntervalSeconds", "must be >= 0.05")
     assert problem.value == "0.01"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0, (0,)), ("0, 2", (0, 2)), ([3, "1"], (3, 1)), ([2.0], (2,)), ([], ())],
+)
+def test_gpus_are_numbers_lists_or_texts(value: object, expected: tuple[int, ...]) -> None:
+    assert gpu_numbers(value) == expected
+
+
+@pytest.mark.parametrize(
+    "value", [True, 1.5, -1, "1.5", "", "a", "0,,1", [False], [None], {"a": 1}, float("nan")]
+)
+def test_other_values_are_no_gpus(value: object) -> None:
+    with pytest.raises(ValueError, match="must be an integer >= 0, got"):
+        gpu_numbers(value)
