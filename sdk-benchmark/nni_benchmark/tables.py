@@ -91,11 +91,17 @@ class GridTable:
         Raises:
             ValueError: the text is no table.
         """
-        content = json.loads(text)
-        leaves = {
-            name: CurveTable.from_json(json.dumps(leaf)) for name, leaf in content["leaves"].items()
-        }
-        return cls(content["space"], leaves)
+        try:
+            content = json.loads(text)
+            space, found = content["space"], content["leaves"]
+            if not isinstance(space, dict) or not isinstance(found, dict):
+                raise ValueError("space and leaves must be objects")  # noqa: TRY004, TRY301 - mapped with the other faults
+            leaves = {name: CurveTable.from_json(json.dumps(leaf)) for name, leaf in found.items()}
+        except KeyError as error:
+            raise ValueError(f"the text is no table of losses: it has no {error}") from error
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the text is no table of losses: {error}") from error
+        return cls(space, leaves)
 
 
 def _flatten(point: Configuration, names: list[str], parameters: dict[str, Any]) -> None:

@@ -45,10 +45,13 @@ def _integer(lower: int, upper: int) -> dict[str, JsonValue]:
     return {"_type": "randint", "_value": [lower, upper]}
 
 
+LEAST_TREES: Final = 4
+MOST_TREES: Final = 2048
+"""Trees of a forest: at least the first number, fewer than the second."""
 _UNIT: Final[dict[str, JsonValue]] = {"_type": "uniform", "_value": [0, 1]}
 
 _FOREST_SPACE: Final[dict[str, JsonValue]] = {
-    "n_estimators": _integer(4, 2048),
+    "n_estimators": _integer(LEAST_TREES, MOST_TREES),
     "max_depth": _choice(4, 8, 16, 32, 64, 128, 256, 0),
     "min_samples_leaf": _integer(1, 8),
     "min_samples_split": _integer(2, 16),

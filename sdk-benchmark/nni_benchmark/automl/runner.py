@@ -18,7 +18,12 @@ from nni.hpo.registry.validation import check_count
 from nni.hpo.search.optimization import optimize
 from nni.hpo.search.study import Study
 from nni.hpo.simulation.table_training import BUDGET_KEY
-from nni_benchmark.automl.architectures import ARCHITECTURES, Architecture
+from nni_benchmark.automl.architectures import (
+    ARCHITECTURES,
+    LEAST_TREES,
+    MOST_TREES,
+    Architecture,
+)
 from nni_benchmark.automl.data_sets import Data, DataUnavailableError, load
 from nni_benchmark.automl.tasks import GREATER_IS_BETTER, Metric, Task
 
@@ -261,9 +266,13 @@ def score_of(model: Any, x: Any, y: Any, metric: Metric) -> float:  # noqa: ANN4
 
 
 def smaller(framework: Framework, trees: int) -> Framework:
-    """Return a copy whose space has fewer than `trees` trees; other models: the same framework."""
+    """Return a copy with fewer than `trees` trees, at least 4, and no more than before.
+
+    Another model returns as it is.
+    """
     space = framework.search_space()
     if "n_estimators" not in space:
         return framework
-    few: JsonValue = {"_type": "randint", "_value": [4, max(trees, 5)]}
+    upper = max(min(trees, MOST_TREES), LEAST_TREES + 1)
+    few: JsonValue = {"_type": "randint", "_value": [LEAST_TREES, upper]}
     return replace(framework, space={**space, "n_estimators": few})

@@ -70,3 +70,19 @@ def test_unknown_branch_is_refused_with_those_there_are() -> None:
     with pytest.raises(ValueError, match=r"must be one of \['a'\], got 'b'"):
         table.loss({"m": {"_name": "b", "x": 0.9}})
     assert GridTable.from_json(table.to_json()) == table
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "Expecting"),
+        ("[]", "indices"),
+        ("{}", "it has no 'space'"),
+        ('{"space": {}}', "it has no 'leaves'"),
+        ('{"space": {}, "leaves": []}', "must be objects"),
+        ('{"space": {}, "leaves": {"a": {}}}', "no table of curves: 'form'"),
+    ],
+)
+def test_text_that_is_no_table_is_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=f"the text is no table of losses: .*{reason}"):
+        GridTable.from_json(text)

@@ -31,6 +31,13 @@ def test_every_tuner_of_the_field_has_a_spelling_of_each_space(
     assert space.keys() == ARCHITECTURES[architecture].space.keys()
 
 
+@pytest.mark.parametrize(("trees", "upper"), [(8, 8), (1, 5), (2_048, 2_048), (100_000, 2_048)])
+def test_smaller_space_is_within_the_former_one(trees: int, upper: int) -> None:
+    space = smaller(Framework("Random", "random_forest"), trees).search_space()
+
+    assert space["n_estimators"] == {"_type": "randint", "_value": [4, upper]}
+
+
 def test_unreachable_data_skip_their_task_with_the_reason() -> None:
     def unreachable(task: Task) -> tuple[Any, Any]:
         raise DataUnavailableError(task.name, "no network")
