@@ -213,7 +213,7 @@ async def test_server_of_another_protocol_is_disconnected() -> None:
     assert pongs.count == 0
 
 
-async def test_real_server_is_probed_through_a_reload_and_a_stop(own_nats: NatsServer) -> None:
+async def test_real_server_is_probed_through_a_reload(own_nats: NatsServer) -> None:
     own_nats.stop()
     own_nats.more = users_block([(silent_user("supervisor"), "secret")])
     own_nats.start()
@@ -221,13 +221,8 @@ async def test_real_server_is_probed_through_a_reload_and_a_stop(own_nats: NatsS
         assert await probe.ping(LIMIT_S)
         own_nats.send_signal(signal.SIGHUP)
         assert await probe.ping(LIMIT_S)
-        own_nats.send_signal(signal.SIGSTOP)
-        stopped = await probe.ping(SHORT_S)
-        own_nats.send_signal(signal.SIGCONT)
-        assert await probe.ping(LIMIT_S)
 
-    assert not stopped
-    assert pongs.count >= 3
+    assert pongs.count == 2
 
 
 async def test_wrong_password_is_no_answer(own_nats: NatsServer) -> None:
