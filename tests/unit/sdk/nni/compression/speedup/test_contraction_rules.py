@@ -32,13 +32,13 @@ def sums_by_index(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 def batched_products(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     flat = [one.flatten(0, 1) for one in (query, key, value)]
     weights = torch.bmm(flat[0], flat[1].transpose(1, 2)).softmax(-1)
-    return torch.bmm(weights, flat[2]).unflatten(0, query.shape[:2])
+    return torch.bmm(weights, flat[2]).view(query.shape)
 
 
 def products_with_addend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     flat = [one.flatten(0, 1) for one in (query, key, value)]
     scores = torch.baddbmm(torch.zeros(1, 1, 1), flat[0], flat[1].transpose(1, 2), alpha=0.3)
-    return torch.bmm(scores.softmax(-1), flat[2]).unflatten(0, query.shape[:2])
+    return torch.bmm(scores.softmax(-1), flat[2]).view(query.shape)
 
 
 def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
