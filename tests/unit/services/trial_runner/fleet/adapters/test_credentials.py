@@ -64,7 +64,7 @@ async def test_installation_without_a_supervisor_says_why_agents_get_no_credenti
 
 
 class ReadBus:
-    """Bus that has read its users as often as it was told to."""
+    """Bus that has read its users at each reload."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
