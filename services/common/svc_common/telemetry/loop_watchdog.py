@@ -2,21 +2,23 @@
 
 The loop's selector notifies it when callbacks begin and end; they run between calls of `select`.
 A thread looks at a loop that is held and keeps the innermost lines of its stack for the log. It
-rests while the loop is idle, so an idle process stays asleep.
+rests while the loop is idle, so an idle process stays asleep. `faulthandler` writes the stack: to
+walk along frame objects of a thread that goes on (`f_back`) has crashed CPython 3.11.7.
 
 There are thousands of turns a second, so a turn costs one reading of the monotonic clock, or two
 if the loop waits after it: that is a read of memory, while the CPU time is a system call of up to
 20 µs and is read every now and then.
 """
 
+import faulthandler
 import math
+import os
+import re
 import selectors
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
 from typing import Final
 
 from svc_common.logs import get_logger
@@ -24,9 +26,11 @@ from svc_common.telemetry.metrics import Registry
 
 HELD_LIMIT_S: Final = 0.05
 """Longest time that callbacks may hold the loop before others notice it."""
-_LOOK_S: Final = HELD_LIMIT_S
-"""Time between two looks of the thread: each hold beyond the limit contains one."""
-_IDLE_LOOKS: Final = 20
+_LOOK_S: Final = HELD_LIMIT_S / 2
+"""Time between two looks of the thread, and age of a turn whose stack is read at a look.
+
+A hold beyond the limit has two looks; at the second one it is old enough."""
+_IDLE_LOOKS: Final = 40
 """Looks without progress of the loop after which the thread rests: one second."""
 _STACK_LINES: Final = 6
 _BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
@@ -35,8 +39,7 @@ _COUNTED_FROM_S: Final = _BOUNDS_S[0]
 _CPU_EVERY_S: Final = 0.02
 """Age from which a turn reads the CPU time again; `Hold.cpu_s` is too long by no more than that."""
 
-Line = tuple[str, int, str]
-"""File, number and function of a line of a stack."""
+_STACK_LINE: Final = re.compile(r'  File "(?P<file>.*)", line (?P<number>\d+) in (?P<name>.*)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,8 @@ class LoopWatchdog:
         self._cpu_then_s = 0.0
         """CPU time at the last reading."""
         self._thread_id = 0
-        self._seen: tuple[int, list[Line]] = (0, [])
-        """Turn in which the thread looked last, and the stack that it saw."""
+        self._seen = (0, "")
+        """Turn whose stack the thread read last, and the innermost lines of that."""
         self._resting = False
         self._wake = threading.Event()
         self._closed = threading.Lock()
@@ -154,12 +157,11 @@ class LoopWatchdog:
             self._wake.set()
 
     def look(self) -> None:
-        """Record the stack of the loop's thread if its callbacks run now."""
-        turn = self._turn
-        if self._began_s is None:
+        """Record the stack of the loop's thread if its callbacks have run for some time."""
+        turn, began_s = self._turn, self._began_s
+        if began_s is None or self._now_s() - began_s < _LOOK_S:
             return
-        frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - documented, for this purpose
-        stack = _innermost(frame)
+        stack = _innermost(_written_stacks(), self._thread_id)
         if self._turn == turn:  # not of a later turn
             self._seen = (turn, stack)
 
@@ -171,7 +173,7 @@ class LoopWatchdog:
         cpu_s = min(self._cpu_s() - self._cpu_then_s, held_s)
         seen, stack = self._seen
         self.holds += 1
-        self.last = Hold(held_s, cpu_s, _stack_text(stack) if seen == self._turn else "")
+        self.last = Hold(held_s, cpu_s, stack if seen == self._turn else "")
         get_logger().warning(
             "event loop held",
             held_s=round(held_s, 3),
@@ -213,17 +215,24 @@ class _WatchedSelector(selectors.DefaultSelector):
         return ready
 
 
-def _innermost(frame: FrameType | None) -> list[Line]:
-    """Return up to six (file, line, function) of a stack, innermost first; None: an empty list."""
-    lines: list[Line] = []
-    while frame is not None and len(lines) < _STACK_LINES:
-        lines.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
-        frame = frame.f_back
-    return lines
+def _written_stacks() -> str:
+    """Return the stacks of all threads as `faulthandler` writes them; empty: no file to be had."""
+    try:
+        with open(os.memfd_create("stacks"), "w+b", buffering=0) as file:  # noqa: PTH123 - a descriptor
+            faulthandler.dump_traceback(file)
+            file.seek(0)
+            return file.read().decode("utf-8", "replace")
+    except OSError:  # no descriptor is left
+        return ""
 
 
-def _stack_text(stack: list[Line]) -> str:
-    """Return a stack's innermost lines as text: `file.py:12 function < …`."""
-    return " < ".join(
-        f"{'/'.join(filename.split('/')[-2:])}:{number} {name}" for filename, number, name in stack
-    )
+def _innermost(stacks: str, thread_id: int) -> str:
+    """Return up to six innermost lines of a thread's stack: `file.py:12 function < …`."""
+    _, _, rest = stacks.partition(f"Thread 0x{thread_id:016x} ")
+    lines = []
+    for line in rest.splitlines()[1 : _STACK_LINES + 1]:
+        if (found := _STACK_LINE.fullmatch(line)) is None:
+            break
+        file = "/".join(found["file"].split("/")[-2:])
+        lines.append(f"{file}:{found['number']} {found['name']}")
+    return " < ".join(lines)

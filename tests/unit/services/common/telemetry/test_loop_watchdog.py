@@ -1,6 +1,8 @@
 """The watchdog of event loops."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 from svc_common.telemetry.loop_watchdog import LoopWatchdog
@@ -129,3 +131,31 @@ def test_loop_with_the_selector_counts_callbacks_that_compute() -> None:
         runner.run(compute())
 
     assert watchdog.holds == 1
+
+
+LOOKS_OBSERVED = """
+import sys, threading
+from svc_common.telemetry.loop_watchdog import LoopWatchdog
+
+events = []
+sys.addaudithook(lambda name, _: events.append(name))
+now_s = 0.0
+watchdog = LoopWatchdog(0.05, lambda: now_s)
+watchdog.start()
+watchdog.turn_began()
+now_s = 1.0
+looking = threading.Thread(target=watchdog.look)
+looking.start()
+looking.join()
+watchdog.turn_ended()
+watchdog.stop()
+print(bool(watchdog.last.at), "sys._current_frames" in events)
+"""
+
+
+def test_look_makes_no_frame_objects_of_a_thread_that_goes_on() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOOKS_OBSERVED], stdout=subprocess.PIPE, text=True, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "True False"
