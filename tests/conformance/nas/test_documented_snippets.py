@@ -147,9 +147,9 @@ def fit(model_cls: Any, dataset: Any) -> None:
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     images, labels = dataset.tensors
     for _ in range(EPOCHS):
-        for rows in torch.arange(len(images)).split(100):
+        for rows in torch.arange(len(images)).split(100):  # type: ignore[no-untyped-call]  # torch
             optimizer.zero_grad()
-            F.cross_entropy(model(images[rows]), labels[rows]).backward()
+            F.cross_entropy(model(images[rows]), labels[rows]).backward()  # type: ignore[no-untyped-call]  # torch
             optimizer.step()
     images, labels = digits_dataset(train=False).tensors
     acc = (model(images).argmax(1) == labels).float().mean().item()

@@ -9,7 +9,8 @@ hold may be mutable, and classes derive from them. So are names that are no modu
 from torch import nn
 from torch.nn import Module
 
-from nni.nas.nn.pytorch.torch_modules import CONTAINERS, mutable_classes
+from nni.nas.nn.pytorch.torch_modules import mutable_classes
+from nni.nas.space.pytorch.units import CONTAINERS
 
 _CLASSES: dict[str, type[Module]] = {
     **mutable_classes(__name__, ""),

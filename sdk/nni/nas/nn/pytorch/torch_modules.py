@@ -7,12 +7,10 @@ from torch import nn
 
 from nni.nas.nn.pytorch.parametrized import ParametrizedModule
 
-__all__ = ["CONTAINERS", "MUTABLE_PREFIX", "mutable_classes", "torch_module_names"]
+__all__ = ["MUTABLE_PREFIX", "mutable_classes", "torch_module_names"]
 
 MUTABLE_PREFIX: Final = "Mutable"
 """Begin of the names of the classes with mutable arguments in `nni.nas.nn.pytorch`."""
-CONTAINERS: Final = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
-"""Modules that hold others, and have no arguments besides."""
 _LEFT_OUT: Final = frozenset({"Module", "Container", "NLLLoss2d", "CrossMapLRN2d"})
 """The base of all modules, and deprecated classes."""
 

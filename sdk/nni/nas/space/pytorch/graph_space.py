@@ -10,7 +10,6 @@ from torch import nn
 
 from nni.common.serializer import is_traceable
 from nni.mutable import LabeledMutable, Mutable, MutableList, Sample
-from nni.nas.nn.pytorch.base import mutable_descendants
 from nni.nas.space.executable import ModelEvaluator
 from nni.nas.space.graph_space import ROOT_GRAPH, GraphModelSpace, inline_mutators
 from nni.nas.space.inline_mutator import used_graphs
@@ -222,4 +221,15 @@ def _leaves_of(network: nn.Module) -> dict[str, LabeledMutable]:
     """Return the leaves of a network by label; of one that is no space, those of its modules."""
     if isinstance(network, Mutable):
         return network.simplify()
-    return MutableList([module for _, module in mutable_descendants(network)]).simplify()
+    return MutableList(_nearest_spaces(network)).simplify()
+
+
+def _nearest_spaces(network: nn.Module) -> list[Mutable]:
+    """Return the nearest modules below a network that are spaces."""
+    found: list[Mutable] = []
+    for child in network.children():
+        if isinstance(child, Mutable):
+            found.append(child)
+        else:
+            found += _nearest_spaces(child)
+    return found

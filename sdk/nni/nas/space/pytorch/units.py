@@ -10,12 +10,13 @@ import torch
 from torch import nn
 
 from nni.common.serializer import is_traceable
-from nni.nas.nn.pytorch.torch_modules import CONTAINERS
 from nni.nas.space.graph import IllegalGraphError
 from nni.nas.space.graph_op import MODULE_PREFIX, POSITIONAL, Operation
 from nni.nas.utils.importable_names import get_importable_name
 from nni.nas.utils.markers import is_basic_unit
 
+CONTAINERS: Final = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+"""Modules that hold others, and have no arguments besides."""
 _KINDS_BY_NAME: Final = (
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
     inspect.Parameter.KEYWORD_ONLY,

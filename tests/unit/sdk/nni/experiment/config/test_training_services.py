@@ -52,7 +52,12 @@ def test_machine_is_described_step_by_step() -> None:
     machine.host = "10.0.0.7"
     machine.user = "ann"
 
-    complete(training_service=RemoteConfig(machine_list=[machine])).validate()
+    config = complete(training_service=RemoteConfig(machine_list=[machine]))
+    config.validate()
+
+    assert config.training_service.machine_list == [
+        RemoteMachineConfig(host="10.0.0.7", user="ann")
+    ]
 
 
 def test_machine_has_fields_for_host_keys_slots_and_setup() -> None:
