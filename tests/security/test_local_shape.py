@@ -68,7 +68,7 @@ def test_secrets_are_in_the_files_for_them_and_nowhere_else(tmp_path: Path) -> N
         ]
         audit_mode = stat.S_IMODE((shape.home / "log" / "audit.log").stat().st_mode)
 
-    assert len(passwords) == 8
+    assert len(passwords) == 9
     assert token in passwords
     assert set().union(*found.values()) == set()
     assert set(modes.values()) == {0o600}

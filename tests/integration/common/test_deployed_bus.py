@@ -32,6 +32,9 @@ def test_server_accepts_the_configuration(tmp_path: Path) -> None:
         )
     )
 
+    (folder / "agents").mkdir()
+    (folder / "agents" / "agents.conf").touch()
+
     done = subprocess.run(
         [require_binary("nats-server"), "-t", "-c", str(folder / CONFIG.name)],
         env={**os.environ, **variables},
