@@ -62,7 +62,11 @@ def pytest_runtest_setup() -> None:
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(0)
     if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(0)
+        torch = sys.modules["torch"]
+        torch.default_generator.manual_seed(0)
+        # `torch.manual_seed` notes its stack for each kind of device, even where none is there.
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(0)
 
 
 @pytest.fixture(autouse=True)
