@@ -3,6 +3,9 @@ import json
 import math
 import sys
 import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -85,25 +88,28 @@ def test_deep_nesting_is_refused() -> None:
         parse_json(b"[" * AT_ONCE_BYTES * 2)
 
 
-def test_other_threads_run_while_a_large_text_is_parsed() -> None:
-    interval_s = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    running, turns = threading.Event(), 0
-    parsed = threading.Event()
+def lines_run(function: Callable[[], object]) -> int:
+    """Return how many lines of Python a call runs: between two of them other threads can run."""
+    lines = 0
 
-    def parse() -> None:
-        running.set()
-        parse_json(b"[" + b'"x",' * AT_ONCE_BYTES + b"1]")
-        parsed.set()
+    def count(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
 
-    thread = threading.Thread(target=parse)
+    earlier = sys.gettrace()
+    sys.settrace(count)
     try:
-        thread.start()
-        running.wait()
-        while not parsed.is_set():
-            turns += 1
+        function()
     finally:
-        thread.join()
-        sys.setswitchinterval(interval_s)
+        sys.settrace(earlier)
+    return lines
 
-    assert turns > 1000  # the parser in one call would leave a handful
+
+def test_other_threads_can_run_between_the_items_of_a_large_text() -> None:
+    items = AT_ONCE_BYTES // 4 + 1
+    text = b"[" + b'"x",' * items + b"1]"
+
+    assert lines_run(lambda: json.loads(text)) < 100  # the parser in one call
+    assert lines_run(lambda: parse_json(text)) > items
+    assert lines_run(lambda: write_json(["x"] * items, len(text))) > items
