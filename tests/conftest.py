@@ -34,6 +34,25 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+class FailureLines:
+    """Names each failed test when it ends: a run that is ended early keeps no other trace of it."""
+
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self._reporter = reporter
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write a line for a failure."""
+        if report.failed:
+            self._reporter.write_line(f"\nfailed in {report.when}: {report.nodeid}")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have failures named as they come, by the process that writes to the terminal."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if isinstance(reporter, pytest.TerminalReporter) and not hasattr(session.config, "workerinput"):
+        session.config.pluginmanager.register(FailureLines(reporter))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the files that take longest first, and mix others that wait with those that compute.
 
