@@ -10,9 +10,9 @@ from typing import Final
 from docs.generator.docstrings import entries_of, sections_of
 from docs.generator.markdown import code, page, table
 from nni.compression.base.pruner import Pruner
-from nni.compression.base.quantizer import Quantizer
 from nni.compression.job.description import ALGORITHMS
 from nni.compression.pruning.named_pruners import PRUNERS
+from nni.compression.quantization.quantizer import Quantizer
 
 _FAMILIES: Final = {
     "Pruner": ("nni.compression.pruning", "pruning.md", "masks the least important parts"),

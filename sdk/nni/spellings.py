@@ -263,17 +263,19 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "nni.compression.pytorch.speedup": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
     "nni.compression.pytorch.utils": (
-        "nni.compression.utils.counter:count_flops_params",
+        "nni.compression.speedup.counter:count_flops_params",
         "nni.compression.utils.shape_dependency:not_safe_to_prune",
     ),
-    "nni.compression.pytorch.utils.counter": ("nni.compression.utils.counter:count_flops_params",),
+    "nni.compression.pytorch.utils.counter": (
+        "nni.compression.speedup.counter:count_flops_params",
+    ),
     "nni.compression.pytorch.utils.mask_conflict": (
         "nni.compression.utils.mask_conflict:ChannelMaskConflict",
         "nni.compression.utils.mask_conflict:GroupMaskConflict",
         "nni.compression.utils.mask_conflict:fix_mask_conflict",
     ),
     "nni.compression.pytorch.utils.sensitivity_analysis": (
-        "nni.compression.utils.sensitivity_analysis:SensitivityAnalysis",
+        "nni.compression.pruning.sensitivity_analysis:SensitivityAnalysis",
     ),
     "nni.compression.pytorch.utils.shape_dependency": (
         "nni.compression.utils.shape_dependency:AttentionWeightDependency",

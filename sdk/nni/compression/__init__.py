@@ -7,8 +7,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nni.compression.base.evaluator import Evaluator
     from nni.compression.evaluators.deepspeed_evaluator import DeepspeedTorchEvaluator
-    from nni.compression.evaluators.evaluator import Evaluator
     from nni.compression.evaluators.legacy_evaluator import LegacyEvaluator
     from nni.compression.evaluators.lightning_evaluator import LightningEvaluator
     from nni.compression.evaluators.torch_evaluator import TorchEvaluator
@@ -29,7 +29,7 @@ __all__ = [
 
 _HOMES = {
     "DeepspeedTorchEvaluator": "nni.compression.evaluators.deepspeed_evaluator",
-    "Evaluator": "nni.compression.evaluators.evaluator",
+    "Evaluator": "nni.compression.base.evaluator",
     "LegacyEvaluator": "nni.compression.evaluators.legacy_evaluator",
     "LightningEvaluator": "nni.compression.evaluators.lightning_evaluator",
     "TorchEvaluator": "nni.compression.evaluators.torch_evaluator",

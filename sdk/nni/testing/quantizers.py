@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from nni.compression.base.quantizer import Quantizer
 from nni.compression.base.target_quantizer import TargetQuantizer
+from nni.compression.quantization.quantizer import Quantizer
 
 Entry = dict[str, object]
 

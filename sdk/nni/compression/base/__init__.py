@@ -1,6 +1,6 @@
 """Bases of compressors: wrappers, targets, `Compressor`, `Pruner` and `Quantizer`.
 
-Names are imported on first use, because evaluators need the wrappers and compressors both.
+Names are imported on first use: `Quantizer` is above the modules here, among the quantizers.
 """
 
 import importlib
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from nni.compression.base.compressor import Compressor, LayerInfo
     from nni.compression.base.module_wrapper import ModuleWrapper
     from nni.compression.base.pruner import Pruner
-    from nni.compression.base.quantizer import Quantizer
     from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
     from nni.compression.config.quantization_settings import (
         QuantizationSetting,
         QuantizationSettings,
     )
     from nni.compression.config.settings import ConfigListError, PruningSetting
+    from nni.compression.quantization.quantizer import Quantizer
 
 __all__ = [
     "Compressor",
@@ -41,7 +41,7 @@ _HOMES = {
     "PruningSetting": "nni.compression.config.settings",
     "QuantizationSetting": "nni.compression.config.quantization_settings",
     "QuantizationSettings": "nni.compression.config.quantization_settings",
-    "Quantizer": "nni.compression.base.quantizer",
+    "Quantizer": "nni.compression.quantization.quantizer",
     "TargetPlace": "nni.compression.base.target_quantizer",
     "TargetQuantizer": "nni.compression.base.target_quantizer",
 }

@@ -1,6 +1,6 @@
 """Checks of arguments that several compressors take."""
 
-from nni.compression.evaluators.evaluator import Evaluator
+from nni.compression.base.evaluator import Evaluator
 
 
 def check_count(name: str, value: object) -> None:

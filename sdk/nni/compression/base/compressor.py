@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.fusion import TrainingMember, fused_arguments
 from nni.compression.base.inspection import module_infos
 from nni.compression.base.module_wrapper import ModuleWrapper
@@ -15,7 +16,6 @@ from nni.compression.base.parallel import is_distributed, plain_model
 from nni.compression.base.wrapper_set import WrapperSet
 from nni.compression.config.plan import pruning_plan
 from nni.compression.config.settings import ConfigListError
-from nni.compression.evaluators.evaluator import Evaluator
 
 Entry = Mapping[str, object]
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from torch import nn
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.wrapper_set import WrapperSet
-from nni.compression.evaluators.evaluator import Evaluator
 
 _GIVEN: Final = ("model", "config_list", "evaluator")
 

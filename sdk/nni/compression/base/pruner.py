@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.compressor import Compressor
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.fusion import train_together
 from nni.compression.base.masked_state import export_masked
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.target_space import is_parameter
 from nni.compression.config.settings import ConfigListError, Granularity, PruningSettings
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores, allocate
 from nni.compression.masking.granularity import block_sizes, expanded, grid, to_blocks
 

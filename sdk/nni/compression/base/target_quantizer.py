@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nni.compression.base.numerics import IntegerRange, IntegerType
 from nni.compression.base.target_space import is_parameter
 from nni.compression.config.quantization_settings import QuantizationSettings
-from nni.compression.quantization.numerics import IntegerRange, IntegerType
 
 Calibration = dict[str, object]
 """Numbers that describe how one target is quantized, without tensors."""

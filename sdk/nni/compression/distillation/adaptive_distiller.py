@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.config.distillation_settings import DistillationSettings
 from nni.compression.config.settings import ConfigListError
 from nni.compression.distillation.distiller import Distiller, TeacherPredict
 from nni.compression.distillation.losses import distance
 from nni.compression.distillation.outputs import plain_modules
-from nni.compression.evaluators.evaluator import Evaluator
 
 
 class Adaptive1dLayerwiseDistiller(Distiller):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.base.arguments import check_evaluator
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.fusion import TrainingMember, fused_arguments, train_together
 from nni.compression.base.wrapper_set import WrapperSet
 from nni.compression.config.distillation_plan import distillation_plan
@@ -18,7 +19,6 @@ from nni.compression.config.selection import ModuleInfo
 from nni.compression.config.settings import check_number
 from nni.compression.distillation.distilling_evaluator import DistillingEvaluator
 from nni.compression.distillation.outputs import OutputRecord, plain_modules, unwrapped
-from nni.compression.evaluators.evaluator import Evaluator
 
 TeacherPredict = Callable[[Any, nn.Module], object]
 """`(batch, teacher_model)`; runs the teacher on a batch, the result does not matter."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from torch import nn
 
-from nni.compression.evaluators.evaluator import Evaluator
+from nni.compression.base.evaluator import Evaluator
 
 
 class DistillingEvaluator(Evaluator):

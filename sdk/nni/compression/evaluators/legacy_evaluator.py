@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.module_wrapper import plain_parameters
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.evaluators.optimizer_recipe import OptimizerRecipe
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from nni.common.serializer import is_traceable
-from nni.compression.evaluators.evaluator import Evaluator, LossPatch
+from nni.compression.base.evaluator import Evaluator, LossPatch
 
 if TYPE_CHECKING:
     from pytorch_lightning import LightningDataModule, LightningModule, Trainer

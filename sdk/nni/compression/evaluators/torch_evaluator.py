@@ -7,8 +7,8 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.module_wrapper import plain_parameters
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.evaluators.optimizer_recipe import OptimizerRecipe, rebuilt_scheduler
 
 TrainingStep = Callable[..., Any]

@@ -11,7 +11,6 @@ from torch.optim import Optimizer
 
 from nni.compression.base.module_wrapper import plain_parameters
 from nni.compression.base.pruner import Masks
-from nni.compression.base.quantizer import Quantizer
 from nni.compression.evaluators.legacy_evaluator import LegacyEvaluator
 from nni.compression.experiment.flat_keys import QUANTIZER_NAMES, parsed
 from nni.compression.experiment.interface import AbstractAutoCompressionModule
@@ -25,6 +24,7 @@ from nni.compression.quantization.legacy_adapters import (
     LegacyQATQuantizer,
 )
 from nni.compression.quantization.naive_quantizer import NaiveQuantizer
+from nni.compression.quantization.quantizer import Quantizer
 from nni.compression.speedup.model_speedup import ModelSpeedup, apply_masks
 
 _logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from torch import nn
 
-from nni.compression.base.quantizer import Quantizer
-from nni.compression.utils.counter import count_flops_params
+from nni.compression.quantization.quantizer import Quantizer
+from nni.compression.speedup.counter import count_flops_params
 from nni.compression.utils.latency import measure_latency
 
 _BITS_OF_BYTE: Final = 8

@@ -16,8 +16,8 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from nni.compression import quantization
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.model_runs import eval_mode
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.job import step_files
 from nni.compression.job.description import JobDescription
 from nni.compression.job.field_checks import JobError

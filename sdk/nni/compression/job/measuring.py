@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from nni.compression.evaluators.evaluator import Evaluator
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.job.description import JobDescription
 from nni.compression.job.step_files import StepResult
 from nni.compression.job.steps import Step, improvements_after

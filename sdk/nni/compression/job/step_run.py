@@ -11,9 +11,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from nni.compression import pruning
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.onnx_export import check_onnx_packages
 from nni.compression.base.pruner import Pruner
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.job import step_files
 from nni.compression.job.description import JobDescription
 from nni.compression.job.factories import load_factory

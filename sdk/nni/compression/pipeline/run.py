@@ -9,7 +9,7 @@ from torch import nn
 
 from nni.compression.pipeline.budget import Budget, Measurement, check_budget
 from nni.compression.pipeline.steps import PipelineStep
-from nni.compression.utils.counter import count_flops_params
+from nni.compression.speedup.counter import count_flops_params
 from nni.compression.utils.latency import measure_latency
 
 Evaluate = Callable[[nn.Module], float]

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.pruner import TargetKey
 from nni.compression.base.target_space import first_output
 from nni.compression.config.settings import ConfigListError
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.metrics import channel_means, nonzero_shares
 from nni.compression.pruning.channel_pruner import Mode
 from nni.compression.pruning.training_pruner import TrainingPruner

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.base.arguments import check_count, check_evaluator
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.pruner import Pruner, TargetKey
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.granularity import to_blocks
 from nni.compression.pruning.base_algorithms import base_algorithm
 

@@ -19,9 +19,9 @@ from nni.compression.pruning.amc.channels import channel_sets, layer_costs
 from nni.compression.pruning.amc.environment import STATE_SIZE, Environment, Limits
 from nni.compression.pruning.amc.search_files import Episode, SearchFiles
 from nni.compression.pruning.search_pruner import SearchPruner
+from nni.compression.speedup.counter import count_flops_params
 from nni.compression.speedup.groups import find_dependencies
 from nni.compression.speedup.slots import Flags, Ids
-from nni.compression.utils.counter import count_flops_params
 
 _logger = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from typing import Literal
 from torch import Tensor, nn
 
 from nni.compression.base.arguments import check_evaluator
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.pruner import Pruner, TargetKey
 from nni.compression.config.settings import ConfigListError, Granularity
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores, allocate
 from nni.compression.masking.shared_channels import ChannelScores, shared_channels
 from nni.compression.speedup.dependency import (

@@ -7,9 +7,9 @@ from typing import Final, Literal
 from torch import Tensor, nn
 
 from nni.compression.base.arguments import check_count
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.pruner import Pruner, TargetKey
 from nni.compression.config.settings import ConfigListError, PruningSettings
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores
 from nni.compression.masking.balance import balanced_kept, tile_sizes
 from nni.compression.masking.metrics import norms

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.base.arguments import check_count, check_evaluator
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.pruner import Masks, Pruner, TargetKey
 from nni.compression.config.settings import check_number
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores
 from nni.compression.masking.granularity import expanded, grid, to_blocks
 from nni.compression.scheduling.growth import agp_part

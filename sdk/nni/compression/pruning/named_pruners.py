@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.pruner import Pruner
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.evaluators.legacy_evaluator import LegacyEvaluator
 from nni.compression.pruning.activation_pruner import (
     ActivationAPoZRankPruner,

@@ -10,7 +10,7 @@ from typing import Final
 
 from torch import Tensor, nn
 
-from nni.compression.evaluators.evaluator import Evaluator
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.pruning.search_pruner import OptimizeMode, SearchPruner, check_mode
 from nni.compression.scheduling.callbacks import (
     Finetuner,

@@ -6,10 +6,10 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.arguments import check_count
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.fusion import TrainingMember, train_together
 from nni.compression.base.pruner import Masks, Pruner
 from nni.compression.base.wrapper_set import WrapperSet
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.scheduling.growth import agp_part, linear_part
 
 

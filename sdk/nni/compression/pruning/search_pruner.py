@@ -9,9 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.pruner import Masks, Pruner, TargetKey
 from nni.compression.config.settings import Granularity
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores
 from nni.compression.pruning.base_algorithms import base_algorithm
 

@@ -17,7 +17,7 @@ from nni.compression.base.pruner import Masks
 from nni.compression.pruning.search_pruner import SearchPruner
 
 if TYPE_CHECKING:
-    from nni.compression.utils.sensitivity_analysis import Metrics, SensitivityAnalysis
+    from nni.compression.pruning.sensitivity_analysis import Metrics, SensitivityAnalysis
 
 _logger = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class SensitivityPruner(SearchPruner):
     def search(self) -> None:
         """Measure sensitivities, prune and tune, in turn, to the sparsity or as far as possible."""
         # The analysis prunes with pruners of this package, which is being imported until then.
-        from nni.compression.utils.sensitivity_analysis import SensitivityAnalysis
+        from nni.compression.pruning.sensitivity_analysis import SensitivityAnalysis
 
         analysis = SensitivityAnalysis(
             self.unwrap_model(),

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.arguments import check_count
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.pruner import TargetKey
 from nni.compression.config.settings import check_number
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.metrics import norms
 from nni.compression.pruning.channel_pruner import Mode
 from nni.compression.pruning.training_pruner import TrainingPruner

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.arguments import check_count, check_evaluator
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.parallel import mean_over_processes
 from nni.compression.base.pruner import TargetKey
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores
 from nni.compression.pruning.channel_pruner import ChannelPruner, Mode
 from nni.compression.speedup.graph import Inputs

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nni.compression.base.arguments import check_count, check_evaluator
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.pruner import Masks, Pruner, TargetKey
 from nni.compression.config.settings import ConfigListError, Granularity
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores
 from nni.compression.masking.heads import head_norms, lowest_heads, lowest_heads_of_all
 from nni.compression.pruning.attention_groups import attention_groups, check_projections

@@ -1,6 +1,6 @@
 """Quantizers: tensors as integers with a scale and a zero point.
 
-Names are imported on first use, because the bases of compressors need the numerics here.
+Names are imported on first use, so that the package does not load all quantizers.
 """
 
 import importlib

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from nni.compression.base.compressor import Entry
+from nni.compression.base.numerics import IntegerRange, binarized
 from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_defaults import TensorKind
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
-from nni.compression.quantization.numerics import IntegerRange, binarized
 from nni.compression.quantization.training_quantizer import TrainingQuantizer
 
 

@@ -7,6 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.base.compressor import Entry
+from nni.compression.base.numerics import (
+    IntegerRange,
+    dorefa_activation,
+    dorefa_gradient,
+    dorefa_weight,
+)
 from nni.compression.base.target_quantizer import (
     Calibration,
     IntegerForm,
@@ -18,12 +24,6 @@ from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.config.selection import DEFAULT_TYPES
 from nni.compression.config.settings import ConfigListError
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
-from nni.compression.quantization.numerics import (
-    IntegerRange,
-    dorefa_activation,
-    dorefa_gradient,
-    dorefa_weight,
-)
 from nni.compression.quantization.training_quantizer import TrainingQuantizer
 
 

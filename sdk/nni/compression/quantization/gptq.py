@@ -11,14 +11,14 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from nni.compression.masking.granularity import expanded, to_blocks
-from nni.compression.quantization.numerics import (
+from nni.compression.base.numerics import (
     IntegerType,
     Scheme,
     dequantized,
     quantized,
     scale_and_zero_point,
 )
+from nni.compression.masking.granularity import expanded, to_blocks
 
 _DAMPING_STEPS: Final = 6
 """How often the damping is multiplied by ten for a Hessian that is not positive definite."""

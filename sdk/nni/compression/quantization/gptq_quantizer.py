@@ -9,13 +9,12 @@ from torch import Tensor, nn
 
 from nni.compression.base.arguments import check_count, check_evaluator
 from nni.compression.base.compressor import Entry
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.model_runs import eval_mode
 from nni.compression.base.module_wrapper import ModuleWrapper
-from nni.compression.base.quantizer import Quantizer
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.config.settings import ConfigListError
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.granularity import block_sizes
 from nni.compression.quantization.calibration import CalibrationConfig
 from nni.compression.quantization.gptq import (
@@ -24,6 +23,7 @@ from nni.compression.quantization.gptq import (
     input_hessian,
     squared_output_error,
 )
+from nni.compression.quantization.quantizer import Quantizer
 from nni.compression.quantization.range_quantizer import Average, Observing, RangeQuantizer
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from nni.compression.quantization.numerics import (
+from nni.compression.base.numerics import (
     IntegerType,
     Scheme,
     scale_and_zero_point,

@@ -15,7 +15,6 @@ import torch
 from torch import nn
 
 from nni.compression.base.compressor import Entry
-from nni.compression.base.quantizer import Quantizer
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.quantization.bnn_quantizer import BNNQuantizer
@@ -26,6 +25,7 @@ from nni.compression.quantization.lsq_quantizer import LsqQuantizer
 from nni.compression.quantization.naive_quantizer import NaiveQuantizer
 from nni.compression.quantization.observer_quantizer import ObserverQuantizer
 from nni.compression.quantization.qat_quantizer import QATQuantizer
+from nni.compression.quantization.quantizer import Quantizer
 from nni.compression.quantization.training_quantizer import TrainingQuantizer
 
 Optimizer = torch.optim.Optimizer

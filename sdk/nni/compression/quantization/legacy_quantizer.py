@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from nni.compression.base.compressor import Entry
 from nni.compression.base.module_wrapper import ModuleWrapper
-from nni.compression.base.quantizer import Quantizer
+from nni.compression.base.numerics import IntegerRange
 from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_plan import kind_of
 from nni.compression.config.quantization_settings import QuantizationSettings
-from nni.compression.quantization.numerics import IntegerRange
 from nni.compression.quantization.quant_grad import QuantGrad, QuantType, gradient_class
+from nni.compression.quantization.quantizer import Quantizer
 
 _ONE_BIT: Final = 1
 _UNKNOWN: Final = IntegerRange(-(1 << 31), (1 << 31) - 1)

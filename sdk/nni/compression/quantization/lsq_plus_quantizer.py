@@ -6,11 +6,11 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
+from nni.compression.base.numerics import learned_affine_step
 from nni.compression.base.target_quantizer import Calibration, TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.quantization.blocks import spread
 from nni.compression.quantization.lsq_quantizer import LsqQuantizer, StepQuantizer
-from nni.compression.quantization.numerics import learned_affine_step
 from nni.compression.quantization.range_quantizer import loaded_range
 
 _FIRST_SCALE: Final = 0.01

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
-from nni.compression.config.quantization_settings import QuantizationSettings
-from nni.compression.config.settings import ConfigListError
-from nni.compression.quantization.blocks import shared_blocks, spread
-from nni.compression.quantization.numerics import (
+from nni.compression.base.numerics import (
     SCALE_FLOOR,
     IntegerRange,
     learned_step,
     learned_step_scale,
 )
+from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
+from nni.compression.config.quantization_settings import QuantizationSettings
+from nni.compression.config.settings import ConfigListError
+from nni.compression.quantization.blocks import shared_blocks, spread
 from nni.compression.quantization.range_quantizer import loaded_range
 from nni.compression.quantization.training_quantizer import TrainingQuantizer
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.base.compressor import Entry
-from nni.compression.base.quantizer import Quantizer
+from nni.compression.base.numerics import SCALE_FLOOR, truncated
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_defaults import TensorKind
 from nni.compression.config.quantization_settings import QuantizationSettings
-from nni.compression.quantization.numerics import SCALE_FLOOR, truncated
+from nni.compression.quantization.quantizer import Quantizer
 
 _EVERY_WEIGHT: Final = {"op_types": ["default"], "target_names": ["weight"]}
 

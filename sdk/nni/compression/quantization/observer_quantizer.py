@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.base.compressor import Entry
-from nni.compression.base.quantizer import Quantizer
+from nni.compression.base.numerics import IntegerType
 from nni.compression.base.target_quantizer import Calibration, TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.quantization.histogram import BINS, best_range, merged
-from nni.compression.quantization.numerics import IntegerType
+from nni.compression.quantization.quantizer import Quantizer
 from nni.compression.quantization.range_quantizer import Average, RangeQuantizer
 
 _REDUCED_BITS = 7

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.onnx_export import check_onnx_packages
-from nni.compression.base.quantizer import Quantizer
 from nni.compression.quantization.batch_norm_pairs import batch_norm_pairs
 from nni.compression.quantization.presets import Runtime, check_runtime
 from nni.compression.quantization.qdq.calibrated import calibrated_wrappers, in_model
 from nni.compression.quantization.qdq.simulation import export_wrapped
+from nni.compression.quantization.quantizer import Quantizer
 
 Inputs = Tensor | tuple[object, ...] | dict[str, object]
 """Only argument of a call, positional arguments, or named ones."""

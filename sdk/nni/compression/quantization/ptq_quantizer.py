@@ -12,14 +12,14 @@ from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.arguments import check_evaluator
 from nni.compression.base.compressor import Entry
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.model_runs import eval_mode
 from nni.compression.base.module_wrapper import ModuleWrapper
-from nni.compression.base.quantizer import Quantizer
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.base.target_space import first_output
 from nni.compression.config.quantization_settings import QuantizationSettings
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.quantization.calibration import CalibrationConfig
+from nni.compression.quantization.quantizer import Quantizer
 from nni.compression.quantization.range_quantizer import Average, Observing, RangeQuantizer
 
 

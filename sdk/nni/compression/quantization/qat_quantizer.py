@@ -6,9 +6,9 @@ from dataclasses import replace
 from torch import nn
 
 from nni.compression.base.compressor import Entry
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings, check_start_step
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.quantization.range_quantizer import RangeQuantizer
 from nni.compression.quantization.training_quantizer import TrainingQuantizer
 

@@ -7,15 +7,15 @@ from typing import Final, Literal
 import torch
 from torch import Tensor
 
-from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
-from nni.compression.config.quantization_settings import QuantizationSettings
-from nni.compression.quantization.blocks import shared_blocks, spread
-from nni.compression.quantization.numerics import (
+from nni.compression.base.numerics import (
     moving_average,
     scale_and_zero_point,
     simulated,
     simulated_with_clipped_gradient,
 )
+from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
+from nni.compression.config.quantization_settings import QuantizationSettings
+from nni.compression.quantization.blocks import shared_blocks, spread
 
 _logger = logging.getLogger(__name__)
 

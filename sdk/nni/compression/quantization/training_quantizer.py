@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from torch import nn
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.fusion import train_together
-from nni.compression.base.quantizer import Quantizer
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.quantization.calibration import CalibrationConfig
+from nni.compression.quantization.quantizer import Quantizer
 
 
 class TrainingQuantizer(Quantizer):

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from nni.compression.evaluators.evaluator import Evaluator
+from nni.compression.base.evaluator import Evaluator
 
 Finetuner = Callable[[nn.Module], Any] | Evaluator
 """`(model)`, which trains the model in place; or an evaluator, which fine-tunes it."""

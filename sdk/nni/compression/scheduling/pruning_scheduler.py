@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.pruner import Masks, Pruner
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.scheduling.callbacks import (
     Finetuner,
     Scorer,

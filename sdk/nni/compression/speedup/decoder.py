@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from torch import nn
 
+from nni.compression.evaluators.perplexity import Tokens, perplexity
 from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.depth import DepthReport, drop_blocks, find_blocks, parameter_count
 from nni.compression.speedup.groups import ChannelGroup, Dependencies
 from nni.compression.speedup.pruning import choose_units, l1_scores, remove_units, unit_width
 from nni.compression.speedup.report import SpeedupReport
 from nni.compression.speedup.slots import Flags
-from nni.compression.utils.perplexity import Tokens, perplexity
 
 
 @dataclass(frozen=True, slots=True)

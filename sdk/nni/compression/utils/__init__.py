@@ -1,7 +1,9 @@
 """Analysis of models for compression: size, latency, sensitivity and dependencies."""
 
+from nni.compression.evaluators.perplexity import perplexity
+from nni.compression.pruning.sensitivity_analysis import SensitivityAnalysis
+from nni.compression.speedup.counter import count_flops_params
 from nni.compression.utils.compression_results import apply_compression_results
-from nni.compression.utils.counter import count_flops_params
 from nni.compression.utils.dependency_groups import (
     auto_set_denpendency_group_ids,
     auto_set_dependency_group_ids,
@@ -19,8 +21,6 @@ from nni.compression.utils.mask_conflict import (
     fix_group_mask_conflict,
     fix_mask_conflict,
 )
-from nni.compression.utils.perplexity import perplexity
-from nni.compression.utils.sensitivity_analysis import SensitivityAnalysis
 from nni.compression.utils.shape_dependency import (
     AttentionWeightDependency,
     ChannelDependency,

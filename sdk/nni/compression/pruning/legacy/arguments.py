@@ -7,10 +7,10 @@ from typing import Any
 
 from torch.optim import Optimizer
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.config.legacy import canonical, is_legacy
 from nni.compression.config.selection import ModuleInfo
 from nni.compression.config.settings import ConfigListError
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.pruning.named_pruners import current_arguments
 
 Entry = Mapping[str, object]

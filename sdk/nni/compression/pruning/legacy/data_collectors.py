@@ -10,9 +10,9 @@ from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.arguments import check_count
 from nni.compression.base.compressor import Compressor
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.target_space import first_output
-from nni.compression.evaluators.evaluator import Evaluator
 
 Data = dict[str, Any]
 """Tensors, or lists of them, by name of the layer."""

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from nni.compression.base.folding import folding_problem
 from nni.compression.base.module_wrapper import FusedModule, ModuleWrapper
+from nni.compression.base.numerics import IntegerRange
 from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
 from nni.compression.base.target_space import is_parameter
 from nni.compression.config.quantization_settings import QuantizationSettings, check_quantization
 from nni.compression.quantization.calibration import from_documented
-from nni.compression.quantization.numerics import IntegerRange
 
 _ARGUMENT: Final = "calibration"
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
+from nni.compression.base.numerics import IntegerRange
 from nni.compression.base.target_quantizer import IntegerForm, TargetQuantizer
-from nni.compression.quantization.numerics import IntegerRange
 
 _logger = logging.getLogger(__name__)
 

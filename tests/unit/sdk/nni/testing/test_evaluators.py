@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.optim import SGD
 
-from nni.compression.evaluators.evaluator import Evaluator
+from nni.compression.base.evaluator import Evaluator
 from nni.testing.evaluators import EvaluatorConformance
 
 BATCHES = torch.linspace(-1, 1, 2 * 4 * 3).reshape(2, 4, 3)

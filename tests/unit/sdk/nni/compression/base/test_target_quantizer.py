@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from nni.compression.base.numerics import IntegerRange
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings
-from nni.compression.quantization.numerics import IntegerRange
 
 PLACE = TargetPlace("block.fc", "weight", "Linear")
 

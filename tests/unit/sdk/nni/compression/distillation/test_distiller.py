@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.config.distillation_settings import DistillationSettings
 from nni.compression.config.settings import ConfigListError
 from nni.compression.distillation import Distiller, DynamicLayerwiseDistiller
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.pruning import LevelPruner, LinearPruner
 from tests.unit.sdk.nni.compression.distillation.students import (
     BATCH,

@@ -1,8 +1,8 @@
 import pytest
 from torch import Tensor, nn
 
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.distillation import DynamicLayerwiseDistiller
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.testing.evaluators import EvaluatorConformance
 from tests.unit.sdk.nni.compression.distillation.students import (

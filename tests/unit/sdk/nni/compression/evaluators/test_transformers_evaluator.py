@@ -11,7 +11,7 @@ from torch.optim import SGD
 from torch.optim.lr_scheduler import StepLR
 
 import nni
-from nni.compression.evaluators.evaluator import Evaluator
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.evaluators.transformers_evaluator import TransformersEvaluator
 from nni.testing.evaluators import EvaluatorConformance
 

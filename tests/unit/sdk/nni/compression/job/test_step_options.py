@@ -1,7 +1,6 @@
 import pytest
 
 from nni.compression import quantization
-from nni.compression.base.quantizer import Quantizer
 from nni.compression.job.field_checks import JobError
 from nni.compression.job.step_options import (
     QUANTIZERS,
@@ -17,6 +16,7 @@ from nni.compression.job.step_options import (
 )
 from nni.compression.pipeline import Budget
 from nni.compression.quantization import presets
+from nni.compression.quantization.quantizer import Quantizer
 
 
 def test_true_and_false_mean_the_defaults_and_no_step() -> None:

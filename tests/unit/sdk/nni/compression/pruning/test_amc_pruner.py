@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from nni.compression.config.settings import ConfigListError
 from nni.compression.pruning.amc_pruner import AMCPruner
+from nni.compression.speedup.counter import count_flops_params
 from nni.compression.speedup.model_speedup import ModelSpeedup
-from nni.compression.utils.counter import count_flops_params
 
 LAYERS = [{"op_types": ["Conv2d", "Linear"]}]
 BATCHES = [

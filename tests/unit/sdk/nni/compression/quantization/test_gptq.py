@@ -2,20 +2,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from nni.compression.masking.granularity import expanded, to_blocks
-from nni.compression.quantization.gptq import (
-    gptq_rounded,
-    input_hessian,
-    inverse_factor,
-    squared_output_error,
-)
-from nni.compression.quantization.numerics import (
+from nni.compression.base.numerics import (
     IntegerType,
     Scheme,
     dequantized,
     quantized,
     scale_and_zero_point,
     simulated,
+)
+from nni.compression.masking.granularity import expanded, to_blocks
+from nni.compression.quantization.gptq import (
+    gptq_rounded,
+    input_hessian,
+    inverse_factor,
+    squared_output_error,
 )
 
 INT4 = IntegerType(4, signed=True)

@@ -7,11 +7,11 @@ from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from nni.compression import TorchEvaluator
+from nni.compression.base.numerics import IntegerType
 from nni.compression.config.settings import ConfigListError
 from nni.compression.pruning import LevelPruner
 from nni.compression.quantization import GptqQuantizer, PtqQuantizer
 from nni.compression.quantization.gptq import gptq_rounded, input_hessian
-from nni.compression.quantization.numerics import IntegerType
 from nni.compression.utils import perplexity
 
 Entry = dict[str, object]

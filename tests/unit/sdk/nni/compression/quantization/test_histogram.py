@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from nni.compression.base.numerics import IntegerType, scale_and_zero_point, simulated
 from nni.compression.quantization.histogram import BINS, best_range, merged, middles
-from nni.compression.quantization.numerics import IntegerType, scale_and_zero_point, simulated
 
 UINT3 = IntegerType(3, signed=False)
 ZERO = torch.zeros(())

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nni.compression.base.quantizer import Quantizer
 from nni.compression.quantization import (
     BNNQuantizer,
     DoReFaQuantizer,
@@ -25,6 +24,7 @@ from nni.compression.quantization import (
 )
 from nni.compression.quantization.calibration import to_legacy
 from nni.compression.quantization.presets import config_list_for
+from nni.compression.quantization.quantizer import Quantizer
 from tests.unit.sdk.nni.compression.models import randomised
 from tests.unit.sdk.nni.compression.quantization.test_ptq_quantizer import evaluated
 

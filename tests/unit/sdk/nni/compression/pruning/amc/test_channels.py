@@ -9,8 +9,8 @@ from nni.compression.pruning.amc.channels import (
     layer_costs,
     total_flops,
 )
+from nni.compression.speedup.counter import count_flops_params
 from nni.compression.speedup.groups import find_dependencies
-from nni.compression.utils.counter import count_flops_params
 
 IMAGE = torch.ones(2, 3, 4, 4)
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nni.compression.base.numerics import IntegerRange
 from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.quantization.bnn_quantizer import SignQuantizer
@@ -12,7 +13,6 @@ from nni.compression.quantization.dorefa_quantizer import LevelQuantizer
 from nni.compression.quantization.lsq_plus_quantizer import AffineStepQuantizer
 from nni.compression.quantization.lsq_quantizer import StepQuantizer
 from nni.compression.quantization.naive_quantizer import TruncatingQuantizer
-from nni.compression.quantization.numerics import IntegerRange
 from nni.compression.quantization.qdq.targets import (
     ExportedPair,
     StoredIntegers,

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from nni.compression.base.compressor import Compressor, Entry
+from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.folding import folding_problem
 from nni.compression.base.inspection import module_infos
 from nni.compression.base.model_runs import call_model, eval_mode
@@ -24,7 +25,6 @@ from nni.compression.config.quantization_plan import (
 )
 from nni.compression.config.quantization_settings import FIRST_INPUT, QuantizationSettings
 from nni.compression.config.settings import ConfigListError
-from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.quantization.batch_norm_pairs import batch_norm_pairs
 from nni.compression.quantization.calibration import (
     CalibrationConfig,

@@ -18,7 +18,7 @@ from torch.optim.lr_scheduler import (
     StepLR,
 )
 
-from nni.compression.evaluators.optimizer_groups import add_group
+from nni.compression.base.optimizer_groups import add_group
 
 SCHEDULERS: dict[str, Callable[[Optimizer], Any]] = {
     "step": lambda one: StepLR(one, 1, gamma=0.5),

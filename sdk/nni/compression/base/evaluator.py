@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.hooks import RemovableHandle
 
-from nni.compression.evaluators.optimizer_groups import add_group
+from nni.compression.base.optimizer_groups import add_group
 
 LossPatch = Callable[[Tensor, Any], Tensor]
 """`(loss, batch) -> loss`."""

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nni.compression.quantization import numerics
-from nni.compression.quantization.numerics import IntegerRange, IntegerType, Scheme
+from nni.compression.base import numerics
+from nni.compression.base.numerics import IntegerRange, IntegerType, Scheme
 
 INT8 = IntegerType(8, signed=True)
 UINT8 = IntegerType(8, signed=False)

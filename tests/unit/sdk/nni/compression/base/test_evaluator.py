@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD
 
-from nni.compression.evaluators.evaluator import Evaluator
+from nni.compression.base.evaluator import Evaluator
 
 
 class OneStep(Evaluator):

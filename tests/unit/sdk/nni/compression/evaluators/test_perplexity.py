@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nni.compression.utils.perplexity import logits_of, perplexity
+from nni.compression.evaluators.perplexity import logits_of, perplexity
 
 
 class Bigrams(nn.Module):

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.base.module_wrapper import FusedModule
-from nni.compression.base.quantizer import Quantizer
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.config.settings import ConfigListError
+from nni.compression.quantization.quantizer import Quantizer
 from nni.compression.quantization.range_quantizer import RangeQuantizer
 from tests.unit.sdk.nni.compression.models import randomised
 
