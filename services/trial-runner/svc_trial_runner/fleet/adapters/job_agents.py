@@ -1,13 +1,15 @@
 """Parts that adapters share whose agents are jobs of a cluster and come in by the TLS front."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from svc_trial_runner.agent_settings import AgentSettings, ConnectionKind, ConnectionSettings
 from svc_trial_runner.fleet.domain.agents import (
     AgentName,
     AgentOrder,
+    LaunchFailure,
     PlatformProblem,
     parse_agent_name,
 )
@@ -63,6 +65,36 @@ def own_jobs(
     return [(name, job) for name, job in named if name is not None and is_own(context, name)]
 
 
+async def launch_jobs(
+    orders: Iterable[AgentOrder],
+    known: Collection[AgentName],
+    submit: Callable[[AgentOrder], Awaitable[None]],
+    refusal: type[PlatformError],
+) -> list[LaunchFailure]:
+    """Submit a job for each order without one; return the orders that are refused for good.
+
+    Args:
+        orders: of the pool.
+        known: agents that have a job.
+        submit: function that submits the job of an order.
+        refusal: error by which the platform refuses a job.
+
+    Raises:
+        PlatformError: a job was refused for now, or the platform failed otherwise.
+    """
+    failures = []
+    for order in orders:
+        if order.name in known:
+            continue
+        try:
+            await submit(order)
+        except refusal as error:
+            if not error.permanent:
+                raise
+            failures.append(LaunchFailure(order.name, str(error), error.remedy, error.permanent))
+    return failures
+
+
 async def wait_for_poll(changed: asyncio.Event, interval_s: float | None) -> None:
     """Wait until the next poll of a platform is due, or until agents were launched or ended.
 
@@ -87,6 +119,43 @@ def tls_connection(front: FrontEndpoint) -> ConnectionSettings:
     )
 
 
+def agent_settings(
+    platform: str,
+    order: AgentOrder,
+    connection: ConnectionSettings,
+    options: AgentOptions,
+    *,
+    home: str,
+    version: str,
+) -> AgentSettings:
+    """Return the settings of an agent that a platform starts; other fields have their defaults.
+
+    Args:
+        platform: of the pool.
+        order: with the agent's name, credentials and slots.
+        connection: way to bus and manager.
+        options: of the section.
+        home: folder of the agent.
+        version: NNI's version in the installation.
+    """
+    reuses = options.reuse_mode
+    return AgentSettings(
+        name=str(order.name),
+        pool=order.name.pool,
+        platform=platform,
+        home=home,
+        connection=connection,
+        bus_user=order.credentials.bus_user,
+        bus_password=order.credentials.bus_password,
+        manager_token=order.credentials.manager_token,
+        slots=order.slots if reuses else 1,
+        max_trials=order.max_trials if reuses else 1,
+        setup_lines=options.setup_lines,
+        python_path=options.python_path,
+        version=version,
+    )
+
+
 def job_agent_settings(
     platform: str,
     order: AgentOrder,
@@ -105,20 +174,7 @@ def job_agent_settings(
         grace_s: time that the platform grants from TERM to KILL, without a margin.
         version: NNI's version in the installation.
     """
-    reuses = options.reuse_mode
-    return AgentSettings(
-        name=str(order.name),
-        pool=order.name.pool,
-        platform=platform,
-        home="~/agent",
-        connection=tls_connection(front),
-        bus_user=order.credentials.bus_user,
-        bus_password=order.credentials.bus_password,
-        manager_token=order.credentials.manager_token,
-        slots=order.slots if reuses else 1,
-        max_trials=order.max_trials if reuses else 1,
-        grace_s=grace_s,
-        setup_lines=options.setup_lines,
-        python_path=options.python_path,
-        version=version,
+    settings = agent_settings(
+        platform, order, tls_connection(front), options, home="~/agent", version=version
     )
+    return replace(settings, grace_s=grace_s)

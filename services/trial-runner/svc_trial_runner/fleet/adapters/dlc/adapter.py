@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from shlex import quote
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from svc_trial_runner.fleet.adapters.dlc.settings_folder import SettingsFolder, 
 from svc_trial_runner.fleet.adapters.job_agents import (
     is_own,
     job_agent_settings,
+    launch_jobs,
     own_jobs,
     raise_first,
     wait_for_poll,
@@ -33,7 +35,7 @@ from svc_trial_runner.fleet.domain.agents import (
     parse_agent_name,
 )
 from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
-from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
+from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
 
 PLATFORM: Final = "dlc"
 GRACE_S: Final = 20.0
@@ -113,28 +115,21 @@ class DlcAdapter:
             return []
         front = await self._context.front.open()
         known = {name for name, _ in await self._jobs()}
-        failures = []
-        for order in orders:
-            if order.name in known:
-                continue
-            name = str(order.name)
-            job = job_of(self._options, order.name)
-            settings = job_agent_settings(
-                PLATFORM, order, front, self._options, GRACE_S, self._version
-            )
-            content = write_agent_settings(settings)
-            await asyncio.to_thread(self._settings.write, name, content)
-            try:
-                await asyncio.to_thread(self._api.submit, job)
-            except DlcRefusalError as error:
-                await asyncio.to_thread(self._settings.remove, name)
-                if not error.permanent:
-                    raise
-                failures.append(
-                    LaunchFailure(order.name, str(error), error.remedy, error.permanent)
-                )
+        submit = partial(self._submit, front)
+        failures = await launch_jobs(orders, known, submit, DlcRefusalError)
         self._changed.set()
         return failures
+
+    async def _submit(self, front: FrontEndpoint, order: AgentOrder) -> None:
+        name = str(order.name)
+        job = job_of(self._options, order.name)
+        settings = job_agent_settings(PLATFORM, order, front, self._options, GRACE_S, self._version)
+        await asyncio.to_thread(self._settings.write, name, write_agent_settings(settings))
+        try:
+            await asyncio.to_thread(self._api.submit, job)
+        except DlcRefusalError:
+            await asyncio.to_thread(self._settings.remove, name)
+            raise
 
     async def agents(self) -> list[PlatformAgent]:
         """Return the agents that have a job, with the words of PAI-DLC."""

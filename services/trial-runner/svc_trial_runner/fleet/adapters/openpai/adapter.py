@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from svc_common import environment
@@ -11,6 +12,7 @@ from svc_trial_runner.fleet.adapters.http_requests import NOT_FOUND
 from svc_trial_runner.fleet.adapters.job_agents import (
     is_own,
     job_agent_settings,
+    launch_jobs,
     own_jobs,
     raise_first,
     wait_for_poll,
@@ -37,7 +39,7 @@ from svc_trial_runner.fleet.domain.agents import (
 )
 from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
 from svc_trial_runner.fleet.domain.section_secrets import with_secrets
-from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
+from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
 
 PLATFORM: Final = "openpai"
 GRACE_S: Final = 20.0
@@ -127,25 +129,19 @@ class OpenpaiAdapter:
             return []
         front = await self._context.front.open()
         known = {name for name, _ in await self._jobs()}
-        failures = []
-        for order in orders:
-            if order.name in known:
-                continue
-            settings = job_agent_settings(
-                PLATFORM, order, front, self._options, GRACE_S, self._version
-            )
-            job = job_of(self._options, order, write_agent_settings(settings), self._version)
-            try:
-                await asyncio.to_thread(self._api.submit, job)
-            except OpenpaiRefusalError as error:
-                if error.status == CONFLICT:
-                    continue  # it was taken before an answer was lost
-                if not error.permanent:
-                    raise
-                failure = LaunchFailure(order.name, str(error), error.remedy, error.permanent)
-                failures.append(failure)
+        submit = partial(self._submit, front)
+        failures = await launch_jobs(orders, known, submit, OpenpaiRefusalError)
         self._changed.set()
         return failures
+
+    async def _submit(self, front: FrontEndpoint, order: AgentOrder) -> None:
+        settings = job_agent_settings(PLATFORM, order, front, self._options, GRACE_S, self._version)
+        job = job_of(self._options, order, write_agent_settings(settings), self._version)
+        try:
+            await asyncio.to_thread(self._api.submit, job)
+        except OpenpaiRefusalError as error:
+            if error.status != CONFLICT:  # else it was taken before an answer was lost
+                raise
 
     async def agents(self) -> list[PlatformAgent]:
         """Return the agents that have a job which was not stopped, with OpenPAI's words."""

@@ -7,7 +7,6 @@ from typing import Final
 
 from svc_common import environment
 from svc_trial_runner.agent_settings import (
-    AgentSettings,
     ConnectionKind,
     ConnectionSettings,
     write_agent_settings,
@@ -20,6 +19,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_commands import (
 )
 from svc_trial_runner.fleet.adapters.bundles.worker_facts import check_facts, read_facts
 from svc_trial_runner.fleet.adapters.job_agents import (
+    agent_settings,
     is_own,
     raise_first,
     tls_connection,
@@ -272,24 +272,15 @@ class RayAdapter:
         )
 
     def _settings(self, order: AgentOrder, connection: ConnectionSettings) -> bytes:
-        reuses = self._options.reuse_mode
-        return write_agent_settings(
-            AgentSettings(
-                name=str(order.name),
-                pool=order.name.pool,
-                platform=PLATFORM,
-                home=f"{self._options.home or DEFAULT_FOLDER}/agents/{order.name}/home",
-                connection=connection,
-                bus_user=order.credentials.bus_user,
-                bus_password=order.credentials.bus_password,
-                manager_token=order.credentials.manager_token,
-                slots=order.slots if reuses else 1,
-                max_trials=order.max_trials if reuses else 1,
-                setup_lines=self._options.setup_lines,
-                python_path=self._options.python_path,
-                version=environment.text(environment.NNI_VERSION, "unknown"),
-            )
+        settings = agent_settings(
+            PLATFORM,
+            order,
+            connection,
+            self._options,
+            home=f"{self._options.home or DEFAULT_FOLDER}/agents/{order.name}/home",
+            version=environment.text(environment.NNI_VERSION, "unknown"),
         )
+        return write_agent_settings(settings)
 
     def _connections(self) -> dict[str, ConnectionSettings]:
         """Return connections by network key: this loopback's and the front's, or one TLS."""

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from svc_common import environment
@@ -12,7 +13,12 @@ from svc_trial_runner.agent_settings import (
     ConnectionSettings,
     write_agent_settings,
 )
-from svc_trial_runner.fleet.adapters.job_agents import is_own, raise_first, wait_for_poll
+from svc_trial_runner.fleet.adapters.job_agents import (
+    agent_settings,
+    is_own,
+    raise_first,
+    wait_for_poll,
+)
 from svc_trial_runner.fleet.adapters.slurm.agent_files import AgentFiles
 from svc_trial_runner.fleet.adapters.slurm.agent_jobs import latest_jobs, platform_agent
 from svc_trial_runner.fleet.adapters.slurm.command_runner import CommandRunner, LocalCommandRunner
@@ -202,24 +208,19 @@ class SlurmAdapter:
 
     async def _agent_settings(self, order: AgentOrder, lifetime: float | None) -> AgentSettings:
         folder = (await self._files.facts()).folder
-        reuses = self._options.reuse_mode
         assert self._connection is not None
-        return AgentSettings(
-            name=str(order.name),
-            pool=order.name.pool,
-            platform=PLATFORM,
+        settings = agent_settings(
+            PLATFORM,
+            order,
+            self._connection,
+            self._options,
             home=f"{folder}/agents/{order.name}/home",
-            connection=self._connection,
-            bus_user=order.credentials.bus_user,
-            bus_password=order.credentials.bus_password,
-            manager_token=order.credentials.manager_token,
-            slots=order.slots if reuses else 1,
-            max_trials=order.max_trials if reuses else 1,
+            version=environment.text(environment.NNI_VERSION, "unknown"),
+        )
+        return replace(
+            settings,
             max_lifetime_s=lifetime,
             grace_s=agent_grace_s(self._options.grace_seconds, (await self._cluster()).kill_wait_s),
-            setup_lines=self._options.setup_lines,
-            python_path=self._options.python_path,
-            version=environment.text(environment.NNI_VERSION, "unknown"),
             shared_storage=self._context.section.shared_storage,
         )
 

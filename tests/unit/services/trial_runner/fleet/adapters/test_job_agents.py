@@ -11,6 +11,7 @@ from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.job_agents import (
     is_own,
     job_agent_settings,
+    launch_jobs,
     own_jobs,
     raise_first,
     tls_connection,
@@ -19,6 +20,7 @@ from svc_trial_runner.fleet.adapters.job_agents import (
 from svc_trial_runner.fleet.domain.agents import (
     AgentCredentials,
     AgentOrder,
+    LaunchFailure,
     PlatformProblem,
     PlatformSection,
 )
@@ -81,6 +83,39 @@ def test_jobs_of_other_pools_and_of_no_agent_are_dropped() -> None:
     )
 
     assert found == [(agent_name(2), own)]
+
+
+class RefusalError(PlatformError):
+    """Refusal of a platform."""
+
+
+async def test_only_agents_without_a_job_are_launched_and_refused_ones_are_returned() -> None:
+    submitted = []
+
+    async def submit(order: AgentOrder) -> None:
+        submitted.append(order.name)
+        if order.name == agent_name(2):
+            raise RefusalError("no such image", "set image", permanent=True)
+
+    failures = await launch_jobs(map(order_of, (1, 2, 3)), {agent_name(1)}, submit, RefusalError)
+
+    assert submitted == [agent_name(2), agent_name(3)]
+    assert failures == [LaunchFailure(agent_name(2), "no such image", "set image", True)]
+
+
+@pytest.mark.parametrize("error", [RefusalError("busy"), PlatformError("lost", permanent=True)])
+async def test_launch_that_may_work_later_or_fails_otherwise_is_an_error(
+    error: PlatformError,
+) -> None:
+    async def submit(_: AgentOrder) -> None:
+        raise error
+
+    with pytest.raises(PlatformError, match=str(error)):
+        await launch_jobs([order_of(1)], set(), submit, RefusalError)
+
+
+def order_of(number: int) -> AgentOrder:
+    return AgentOrder(agent_name(number), AgentCredentials("user", "password", "token"), slots=1)
 
 
 async def test_change_ends_the_wait_for_a_poll_that_is_never_due() -> None:
