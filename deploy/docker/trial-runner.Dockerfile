@@ -1,8 +1,8 @@
 # The agent: docker build --file deploy/docker/trial-runner.Dockerfile .
 # Trials can import only packages of the image: derive an image with those that yours need. Steps of
-# compression jobs need --build-arg EXTRA=compression, which adds torch and safetensors; models of
-# architecture searches EXTRA=nas, which adds Lightning, too. EXTRA=fleet is the image of the fleet: the compose
-# file and the chart give it another command, and no root.
+# compression jobs need --build-arg EXTRA=compression, which adds torch, safetensors, onnx and onnxruntime;
+# models of architecture searches EXTRA=nas, which adds torch and Lightning. EXTRA=fleet is the image of the
+# fleet: the compose file and the chart give it another command, and no root.
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 RUN python -m venv /opt/nni

@@ -19,6 +19,9 @@ ROOT = Path(__file__).parents[2]
 SERVICES = ("compressor", "dispatcher", "manager", "nas", "trial-runner")
 EXTRAS = (("nas", "nas"), ("trial-runner", "compression"), ("trial-runner", "nas"))
 """Images that a build argument gives the packages of an extra of the library."""
+_EXTRA_OF_LIBRARY = {"compression": "onnx"}
+"""Extra of the library by build argument, where they differ: `onnx` includes `compression`, and
+steps of compression jobs export models."""
 FLEET = ("trial-runner", "fleet")
 """Image of the fleet: that of the agent with the packages of platforms and front."""
 FLEET_EXTRAS = "server,front,kubernetes,remote"
@@ -34,8 +37,8 @@ def image_requirements(service: str) -> set[str]:
 
 
 def extra_requirements(extra: str) -> set[str]:
-    """Return what an extra of the library needs from other projects."""
-    return set(_required("sdk", extra))
+    """Return what the library needs from other projects in an image with a build argument."""
+    return set(_required("sdk", _EXTRA_OF_LIBRARY.get(extra, extra)))
 
 
 def fleet_requirements() -> set[str]:

@@ -1,10 +1,12 @@
 import re
 import subprocess
+import sys
 import tomllib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import find_spec
 from threading import Thread
 
+import grimp
 import pytest
 
 from tests.support.deployment import IMAGES, ROOT, read_image
@@ -21,6 +23,10 @@ WITHOUT_IMAGE = {"common", "standalone"}
 """Packages that no container runs."""
 USER_CODE = {"dispatcher": "65531", "nas": "65530", "trial-runner": "65533"}
 """Services that start user code, and its user."""
+USERS_OWN = {"pandas"}
+"""Packages that a job imports only for values which a user's code has made with them."""
+EXPORTER = {"onnx", "onnxscript"}
+"""Packages that the export of torch imports; `check_onnx_packages` looks for them."""
 
 
 def test_every_service_has_an_image() -> None:
@@ -245,3 +251,19 @@ def test_image_of_user_code_has_torch_if_its_build_argument_says_so(
     assert "\ntorch==" in files[f"-{extra}"]
     assert f"\n{package}==" in files[f"-{extra}"]
     assert "\ntorch==" not in files[""]
+
+
+def test_image_of_compression_jobs_has_the_packages_that_jobs_import() -> None:
+    graph = grimp.build_graph(
+        "nni", include_external_packages=True, exclude_type_checking_imports=True, cache_dir=None
+    )
+    modules = set(graph.find_descendants("nni.compression.job"))
+    modules |= {name for one in modules for name in graph.find_upstream_modules(one)}
+    imported = {name for name in modules if graph.is_module_squashed(name)}
+    text = (ROOT / "services/trial-runner/requirements-compression.txt").read_text()
+    pinned = {name.replace("-", "_") for name in re.findall(r"^([a-z0-9_.-]+)==", text, re.M)}
+
+    needed = (imported | EXPORTER) - sys.stdlib_module_names - USERS_OWN
+
+    assert {"onnxruntime", "safetensors", "torch"} <= imported
+    assert needed <= pinned
