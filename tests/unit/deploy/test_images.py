@@ -261,7 +261,8 @@ def test_image_of_compression_jobs_has_the_packages_that_jobs_import() -> None:
     modules |= {name for one in modules for name in graph.find_upstream_modules(one)}
     imported = {name for name in modules if graph.is_module_squashed(name)}
     text = (ROOT / "services/trial-runner/requirements-compression.txt").read_text()
-    pinned = {name.replace("-", "_") for name in re.findall(r"^([a-z0-9_.-]+)==", text, re.M)}
+    pins = re.findall(r"^([a-z0-9_.-]+)==", text, re.MULTILINE)
+    pinned = {name.replace("-", "_") for name in pins}
 
     needed = (imported | EXPORTER) - sys.stdlib_module_names - USERS_OWN
 
