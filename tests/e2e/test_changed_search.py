@@ -1,4 +1,4 @@
-"""Changes during an experiment: its search space, and trials of the user."""
+"""Changes during an experiment: its search space, its tuner, and trials of the user."""
 
 from __future__ import annotations
 
@@ -170,6 +170,37 @@ def test_python_api_raises_the_same_error(nnictl: Nnictl, tmp_path: Path) -> Non
 
     with pytest.raises(ConfigError, match="unifrom"):
         experiment.update_search_space({"x": {"_type": "unifrom", "_value": [0, 1]}})
+
+
+def tuner_file(folder: Path, name: str) -> Path:
+    path = folder / "tuner.yml"
+    path.write_text(f"tuner:\n  name: {name}\n", "utf-8")
+    return path
+
+
+def test_another_tuner_takes_over_a_running_experiment(nnictl: Nnictl, tmp_path: Path) -> None:
+    space = {
+        "x": {"_type": "uniform", "_value": [0, 1]},
+        "y": {"_type": "choice", "_value": ["a", "b"]},
+    }
+    config = write_experiment(
+        tmp_path, TRIAL, tuner={"name": "Random"}, searchSpace=space, maxTrialNumber=3
+    )
+    experiment = begun(nnictl, config)
+    assert experiment.wait_completion()
+    update = ("update", "tuner", experiment.id, "-f")
+
+    unknown = nnictl(*update, tuner_file(tmp_path, "Nonsense"), expect=2)
+    unsupported = nnictl(*update, tuner_file(tmp_path, "GPTuner"), expect=2)
+    nnictl(*update, tuner_file(tmp_path, "TPE"))
+    experiment.update_max_trial_number(6)
+    wait_for_trials(experiment, 6)
+
+    assert "Nonsense" in unknown.stderr
+    assert "GPTuner" in unsupported.stderr
+    assert [job.tuner for job in in_order(experiment)] == ["Random"] * 3 + ["TPE"] * 3
+    assert "TPE" in nnictl("experiment", "compare", experiment.id).stdout
+    assert nnictl.status(experiment.id)["errors"] == []
 
 
 def waiting(experiment: Experiment) -> str:

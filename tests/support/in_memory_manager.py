@@ -300,7 +300,7 @@ class InMemoryManager(
         for field in ("trial_concurrency", "max_trial_number"):
             if request.HasField(field):
                 setattr(config, field, getattr(request, field))
-        for field in ("max_experiment_duration", "search_space"):
+        for field in ("max_experiment_duration", "search_space", "tuner"):
             if request.HasField(field):
                 getattr(config, field).CopyFrom(getattr(request, field))
         return pb.UpdateExperimentResponse(experiment=self.known[request.experiment_id])

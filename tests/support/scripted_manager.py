@@ -165,6 +165,12 @@ def requested(generation: int, service: str = "") -> event_pb2.Event:
     )
 
 
+def handed_over(generation: int, tuner: config_pb2.AlgorithmConfig) -> event_pb2.Event:
+    return event_pb2.Event(
+        algorithm_requested=event_pb2.AlgorithmRequested(generation=generation, tuner=tuner)
+    )
+
+
 def scheduled(
     trial_id: str,
     parameter_id: int,
@@ -197,6 +203,15 @@ def ended(
 ) -> event_pb2.Event:
     return event_pb2.Event(
         trial_ended=event_pb2.TrialEnded(trial_id=trial_of(parameter_id), attempt=1, state=state)
+    )
+
+
+def stop_requested(trial_id: str) -> event_pb2.Event:
+    """Return the event of a stop that the assessor advised."""
+    return event_pb2.Event(
+        trial_stop_requested=event_pb2.TrialStopRequested(
+            trial_id=trial_id, end_state=trial_pb2.TRIAL_STATE_EARLY_STOPPED
+        )
     )
 
 

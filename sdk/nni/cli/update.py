@@ -35,6 +35,23 @@ def searchspace(filename: Filename, id: OptionalId = None) -> None:  # noqa: A00
     _done("searchSpace")
 
 
+@app.command("tuner")
+def tuner(filename: Filename, id: OptionalId = None) -> None:  # noqa: A002 - documented
+    """Hand over to the tuner of a file, which learns all results.
+
+    The file holds `tuner`, or `tuners` and `tunerPolicy`, as in a configuration. Trials that run go
+    on. The assessor stays.
+    """
+    from nni.cli.session import experiment
+    from nni.experiment.config.replacement_tuner import load_replacement_tuner
+    from nni.experiment.conversion import algorithm_to_proto
+
+    message = algorithm_to_proto(load_replacement_tuner(filename))
+    with experiment(id) as (client, experiment_id):
+        client.update(experiment_id, tuner=message)
+    _done("tuner")
+
+
 @app.command("concurrency")
 def concurrency(value: Count, id: OptionalId = None) -> None:  # noqa: A002 - documented
     """Set how many trials may be live at once."""

@@ -205,8 +205,9 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         max_trial_number: int | None = None,
         max_experiment_duration: duration_pb2.Duration | None = None,
         search_space: value_pb2.Value | None = None,
+        tuner: config_pb2.AlgorithmConfig | None = None,
     ) -> experiment_pb2.Experiment:
-        """Change the limits and search space that are not None; return the experiment."""
+        """Change the limits and search space that are not None, or the tuner; return it."""
         request = pb.UpdateExperimentRequest(
             request_id=new_request_id(),
             experiment_id=experiment_id,
@@ -214,6 +215,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
             max_trial_number=max_trial_number,
             max_experiment_duration=max_experiment_duration,
             search_space=search_space,
+            tuner=tuner,
         )
         answer = self._call(lambda: self._experiments.UpdateExperiment, request)
         experiment: experiment_pb2.Experiment = answer.experiment

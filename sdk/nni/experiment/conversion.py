@@ -85,7 +85,7 @@ def _write_optional(config: ExperimentConfig, message: config_pb2.ExperimentConf
     for section in sections:
         algorithm = config.given(section)
         if algorithm is not None:
-            getattr(message, section).CopyFrom(_algorithm(algorithm))
+            getattr(message, section).CopyFrom(algorithm_to_proto(algorithm))
 
 
 def _search(config: SearchConfig) -> config_pb2.SearchConfig:
@@ -111,7 +111,8 @@ def duration_message(seconds: float) -> duration_pb2.Duration:
     return duration_pb2.Duration(seconds=whole, nanos=round((seconds - whole) * _NANOSECONDS))
 
 
-def _algorithm(config: AlgorithmConfig) -> config_pb2.AlgorithmConfig:
+def algorithm_to_proto(config: AlgorithmConfig) -> config_pb2.AlgorithmConfig:
+    """Return the section of a tuner, assessor or advisor as a message."""
     message = config_pb2.AlgorithmConfig()
     if config.class_name:
         message.custom.class_name = config.class_name

@@ -19,6 +19,7 @@ from nni.experiment.printable_text import printable
 # many a script that only names this class.
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
+    from nni.experiment.config.algorithm import AlgorithmConfig
     from nni.experiment.progress import ProgressDisplay
     from nni.experiment.records import TrialJob, TrialMetricData, TrialResult
     from nni.experiment.replay import ReplayResult
@@ -366,6 +367,30 @@ class ExperimentHandle:
 
         self._connected().update(self.id, search_space=to_value(as_json(value)))
         announce("Successfully update searchSpace.")
+
+    def update_tuner(self, value: str | Mapping[str, Any] | AlgorithmConfig) -> None:
+        """Hand the running experiment over to another tuner, which learns all results.
+
+        Trials that run go on, and their results are learned when they end. The assessor stays.
+
+        Args:
+            value: name of a tuner; its section in a configuration; or a dict with `tuner`, or with
+                `tuners` and `tunerPolicy`.
+
+        Raises:
+            ConfigError: there is no such tuner, an argument is wrong, it does not support the
+                search space, or it optimizes in the other direction.
+            WrongStateError: the experiment has ended.
+
+        Example::
+
+            experiment.update_tuner({"name": "TPE", "classArgs": {"optimize_mode": "minimize"}})
+        """
+        from nni.experiment.config.replacement_tuner import replacement_tuner
+        from nni.experiment.conversion import algorithm_to_proto
+
+        self._connected().update(self.id, tuner=algorithm_to_proto(replacement_tuner(value)))
+        announce("Successfully update tuner.")
 
     def kill_trial_job(self, trial_job_id: str) -> None:
         """Cancel a live trial; it ends as USER_CANCELED.

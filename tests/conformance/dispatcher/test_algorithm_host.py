@@ -164,6 +164,7 @@ async def test_reports_ends_and_imports_are_handled(case: Case) -> None:
             commands.TellEnd(Position(3, 1), "t", 0, "SUCCEEDED", False),
             commands.ImportData(Position(4, 0), to_value([])),
             commands.ImportTrials(Position(4, 1), ((to_value({"x": 0.5}), to_value(1.0)),)),
+            commands.ImportReports(Position(5, 0), (commands.PastReport("t", 1, 0, to_value(1)),)),
             commands.UpdateSearchSpace(Position(5, 0), SPACE),
             commands.AddCustomized(Position(5, 1), 9, to_value({"x": 0.1})),
             generate(6, 1),

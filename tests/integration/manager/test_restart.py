@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nni_proto.experiment.v1 import event_pb2, experiment_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
 from nni_wire.values import from_value
 from svc_common.errors import AbortedError, FailedPreconditionError
 from svc_common.messaging.nats_bus import NatsBus
@@ -93,6 +93,35 @@ async def test_the_next_manager_goes_on_where_the_last_one_died(
         from_value(trial.final_metric.value) == from_value(trial.parameters)["x"]
         for trial in trials
     )
+
+
+async def test_manager_that_dies_in_a_hand_over_has_handed_over_once_or_not_at_all(
+    site: Site, agent: ScriptedAgent
+) -> None:
+    tuner = config_pb2.AlgorithmConfig(name="Successor")
+    async with site.manager(agent) as world:
+        experiment_id = await world.create(max_trial_number=60, trial_concurrency=4)
+        asking = asyncio.ensure_future(
+            world.experiments.update(experiment_id, ConfigChange(tuner=tuner), "hand-over")
+        )
+        await world.wait_for_state(experiment_id, RUNNING, DONE)
+        asking.cancel()  # the client sees no response
+        await asyncio.gather(asking, return_exceptions=True)
+
+    async with site.manager(agent) as world:
+        for _ in range(2):
+            await world.experiments.update(experiment_id, ConfigChange(tuner=tuner), "hand-over")
+        done = await world.wait_for_state(experiment_id, DONE)
+        generations = [
+            event.algorithm_requested.generation
+            async for message in world.bus.events.read(experiment_id)
+            for event in event_pb2.EventBatch.FromString(message.payload).events
+            if event.HasField("algorithm_requested")
+        ]
+
+    assert generations == [1, 2]
+    assert done.config.tuner.name == "Successor"
+    assert dict(done.trial_counts) == {"SUCCEEDED": 60}
 
 
 async def test_an_experiment_that_cannot_be_loaded_costs_the_others_nothing(

@@ -70,6 +70,7 @@ _DIGESTED: Final = {
     "trial_end": ("end",),
     "import_data": ("data",),
     "import_curves": ("curves",),
+    "import_reports": ("reports",),
     "update_search_space": ("search_space",),
     "add_customized": ("parameter_id", "parameters"),
 }
@@ -283,14 +284,21 @@ class CommandLoop:
             for parameter_id, parameters in command["parameters"]:
                 if not past or algorithm.knows(parameter_id):
                     algorithm.record(parameter_id, parameters)
-        elif operation == "import_data":
-            algorithm.import_data(command["data"], own=command.get("own", False))
-        elif operation == "import_curves":
-            algorithm.import_curves(command["curves"])
         elif operation == "update_search_space":
             algorithm.update_search_space(command["search_space"])
         elif operation == "add_customized":
             algorithm.add_customized(command["parameter_id"], command["parameters"])
+        else:
+            self._import(algorithm, command)
+
+    def _import(self, algorithm: AlgorithmDriver, command: dict[str, Any]) -> None:
+        operation = command["op"]
+        if operation == "import_data":
+            algorithm.import_data(command["data"], own=command.get("own", False))
+        elif operation == "import_curves":
+            algorithm.import_curves(command["curves"])
+        elif operation == "import_reports":
+            algorithm.import_reports(command["reports"])
 
     def _note_unlearned(self, metric: MetricCommand) -> None:
         """Log a final result that lacks a number to learn from: the 1st, the 10th, the 100th..."""

@@ -172,6 +172,9 @@ class AdvisorAlgorithmDriver:
     def import_curves(self, curves: list[dict[str, Any]]) -> None:
         """See `AlgorithmDriver`; no advisor has an assessor beside it."""
 
+    def import_reports(self, reports: list[list[Any]]) -> None:
+        """See `AlgorithmDriver`; no advisor has an assessor beside it."""
+
     def add_customized(self, parameter_id: int, parameters: object) -> None:
         """Forward a trial that the user added to the advisor as `AddCustomizedTrialJob`."""
         data = {

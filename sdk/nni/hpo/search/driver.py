@@ -107,6 +107,14 @@ class AlgorithmDriver(Protocol):
             curves: see `Tuner.import_curves`.
         """
 
+    def import_reports(self, reports: list[list[Any]]) -> None:
+        """Let the assessor process reports that it knew before another tuner took over.
+
+        Args:
+            reports: `[trial id, attempt, sequence, value]` of an intermediate result, or
+                `[trial id, event]` of the end of a trial; in the order of the log.
+        """
+
     def add_customized(self, parameter_id: int, parameters: object) -> None:
         """Process a trial that the user added; exceptions are reported and skipped."""
 

@@ -17,6 +17,8 @@ from nni.hpo.search.driver import (
 
 _PAUSE: Final = 8
 """Results without preparation after a preparation that no request used."""
+_NO_PARAMETERS: Final = -1
+"""Id of the parameters of an earlier report: no tuner is asked about it."""
 
 
 @dataclass(slots=True)
@@ -190,6 +192,25 @@ class TunerDriver:
         """Pass curves of earlier trials to a tuner that learns from stopped ones."""
         if getattr(self._tuner, "learns_stopped", False):
             self._guard.call("import_curves", self._tuner.import_curves, curves)
+
+    def import_reports(self, reports: list[list[Any]]) -> None:
+        """Pass earlier reports and ends to the assessor alone, as if it had never changed."""
+        for trial_id, *rest in reports:
+            if len(rest) == 1:
+                self.trial_end(TrialEndCommand(trial_id, _NO_PARAMETERS, rest[0], customized=True))
+            else:
+                attempt, sequence, value = rest
+                self._assess(
+                    MetricCommand(
+                        trial_id,
+                        attempt,
+                        _NO_PARAMETERS,
+                        final=False,
+                        sequence=sequence,
+                        value=value,
+                        customized=True,
+                    )
+                )
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
         """See `AlgorithmDriver`; tuners ignore such trials."""

@@ -1,7 +1,8 @@
-"""Events of the log of an experiment that manager and dispatcher read alike.
+"""Events of the log of an experiment that several services read alike.
 
 The other events differ: each service decodes the part of them that it needs, and users' values stay
-encoded in the manager.
+encoded in the manager. `AlgorithmRequested` is that of the services of jobs, which no tuner takes
+over; manager and dispatcher have classes of their own with the tuner.
 """
 
 from dataclasses import dataclass

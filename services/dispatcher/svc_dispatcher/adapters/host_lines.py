@@ -1,7 +1,7 @@
 """Codec of the host protocol: commands to JSON lines, and JSON lines to outputs."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, Final, Literal
 
@@ -43,10 +43,12 @@ def payload_bytes(command: commands.Command) -> int:
     return size_bytes
 
 
-def _payloads(command: commands.Command) -> Iterable[Payload]:
+def _payloads(  # noqa: C901 - one case per command
+    command: commands.Command,
+) -> Iterable[Payload]:
     match command:
         case commands.Initialize(setup=setup):
-            return (command.search_space, setup.config)
+            return (command.search_space, setup.config, *command.running)
         case commands.Recorded(parameters=recorded):
             return (item for _, item in recorded)
         case commands.TellMetric():
@@ -57,6 +59,8 @@ def _payloads(command: commands.Command) -> Iterable[Payload]:
             return chain.from_iterable(samples)
         case commands.ImportCurves(curves=curves):
             return chain.from_iterable((curve.parameters, *curve.intermediates) for curve in curves)
+        case commands.ImportReports(reports=reports):
+            return (report.value for report in reports)
         case commands.UpdateSearchSpace():
             return (command.search_space,)
         case commands.AddCustomized():
@@ -137,6 +141,8 @@ def _body(command: commands.Command, *, eager: bool) -> dict[str, Any]:
             return {"op": "trial_end", "end": (trial_id, parameter_id, state, customized)}
         case commands.ImportData() | commands.ImportTrials() | commands.ImportCurves():
             return _import(command)
+        case commands.ImportReports(reports=reports):
+            return {"op": "import_reports", "reports": [_report(report) for report in reports]}
         case commands.UpdateSearchSpace():
             return {"op": "update_search_space", "search_space": _plain(command.search_space)}
         case commands.AddCustomized():
@@ -156,7 +162,7 @@ def _initialize(command: commands.Initialize, *, eager: bool) -> dict[str, Any]:
         "assessor": _choice(setup.assessor),
         "advisor": _choice(setup.advisor),
         "search_space": _plain(command.search_space),
-        "plan": plan_of(setup.config),
+        "plan": plan_of(setup.config, command.running),
         "seed": command.seed,
         "log_level": setup.log_level,
         "checkpoint": f"{setup.directory}/{CHECKPOINT_NAME}",
@@ -165,15 +171,17 @@ def _initialize(command: commands.Initialize, *, eager: bool) -> dict[str, Any]:
     }
 
 
-def plan_of(payload: Payload) -> dict[str, Any] | None:
+def plan_of(payload: Payload, running: Sequence[Payload] = ()) -> dict[str, Any] | None:
     """Return a host's search plan: objectives, limits, samples, stop rules; None if all are unset.
 
     Args:
         payload: configuration of the experiment.
+        running: parameters of running trials, which are not enqueued again.
     """
     if not isinstance(payload, config_pb2.ExperimentConfig):
         return None
     search = payload.search
+    started = [_plain(parameters) for parameters in running]
     limits: tuple[Literal["no_improvement", "target", "regret_bound"], ...]
     limits = ("no_improvement", "target", "regret_bound")
     plan: dict[str, Any] = {
@@ -183,7 +191,7 @@ def plan_of(payload: Payload) -> dict[str, Any] | None:
         ],
         "constraints": [{"metric": item.metric, "max": item.max} for item in payload.constraints],
         "duplicates": search.duplicates if search.duplicates != "replicate" else "",
-        "enqueue": [from_value(item) for item in search.enqueue],
+        "enqueue": [item for item in map(from_value, search.enqueue) if item not in started],
         "known": from_value(search.known) if search.HasField("known") else [],
         "stop": {name: getattr(search.stop, name) for name in limits if search.stop.HasField(name)},
     }
@@ -254,6 +262,12 @@ def _import_curves(command: commands.ImportCurves) -> dict[str, Any]:
         for curve in command.curves
     ]
     return {"op": "import_curves", "curves": curves}
+
+
+def _report(report: commands.PastReport) -> list[Any]:
+    if report.end_state:
+        return [report.trial_id, report.end_state]
+    return [report.trial_id, report.attempt, report.sequence, _plain(report.value)]
 
 
 def _suggestions(items: list[Any]) -> tuple[Suggestion, ...]:

@@ -106,7 +106,7 @@ class ServerHost:
                 return await self.import_trials(command)
             case commands.UpdateSearchSpace():
                 return await self.update_search_space(command)
-            case commands.ImportCurves() | commands.AddCustomized():
+            case commands.ImportCurves() | commands.ImportReports() | commands.AddCustomized():
                 return []  # the protocol has no message for it
 
     async def open(self, command: commands.Initialize) -> list[answers.Output]:

@@ -174,7 +174,10 @@ def _algorithm_event(event: event_pb2.Event) -> events.Event | None:
         case "algorithm_requested":
             requested = event.algorithm_requested
             return events.AlgorithmRequested(
-                requested.generation, requested.directory, requested.service
+                requested.generation,
+                requested.directory,
+                requested.service,
+                choice_of(requested.tuner) if requested.HasField("tuner") else None,
             )
         case "algorithm_started":
             started = event.algorithm_started
@@ -237,6 +240,8 @@ def _values_of(event: event_pb2.Event) -> list[value_pb2.Value]:
             config.search.known,
             *(choice.class_args for choice in choices),
         ]
+    if kind == "algorithm_requested":
+        return [event.algorithm_requested.tuner.class_args]
     if kind == "search_space_changed":
         return [event.search_space_changed.search_space]
     if kind == "data_imported":

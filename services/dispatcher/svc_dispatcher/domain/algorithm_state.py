@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 from svc_dispatcher.domain import answers, commands, events
 from svc_dispatcher.domain.past_curves import PastCurves
+from svc_dispatcher.domain.past_results import PastResults, import_of, reports_to_assessor
 from svc_dispatcher.domain.values import (
+    AlgorithmChoice,
     ExperimentSetup,
     Payload,
     Position,
@@ -26,13 +28,15 @@ class _Trial:
     parameter_id: int
     customized: bool
     parameters: Payload = None
-    """Kept during replay only, for a later generation."""
+    """Kept during replay only, for a later generation, unless the trial is of an earlier tuner."""
     final: tuple[Payload] | None = None
     """Kept likewise: the final result, once there is one."""
     proposer: str = ""
     """Kept likewise: label of the tuner, of several, that proposed the parameters."""
     stopping: bool = False
     """A stop was requested or advised."""
+    earlier: bool = False
+    """An earlier tuner proposed it: the present one imports the result when the trial ends."""
 
 
 class AlgorithmState:
@@ -56,7 +60,7 @@ class AlgorithmState:
         self._unanswered: set[str] = set()
         self._promised = 0
         self._trials: dict[str, _Trial] = {}
-        self._past: list[Payload | list[tuple[Payload, Payload, str]]] = []
+        self._past = PastResults()
         self._proposers: dict[int, str] = {}
         """Of parameters without a trial so far, by their id; during replay only."""
         self._past_curves = PastCurves()
@@ -134,7 +138,8 @@ class AlgorithmState:
         self._proposers.clear()
         self._past_curves.clear()
         for trial in self._trials.values():
-            trial.parameters = trial.final = None
+            if not trial.earlier:
+                trial.parameters = trial.final = None
 
     def _add_command(self, command: commands.Command) -> None:
         if isinstance(command, commands.Initialize):
@@ -192,9 +197,13 @@ class AlgorithmState:
         assert self.setup is not None, "a log begins with the creation of its experiment"
         if event.service:
             return  # another service answers in place of an algorithm
-        for trial in self._trials.values():
-            self._keep_result(trial)
-        self._trials.clear()
+        reports: list[commands.ImportReports] = []
+        if event.tuner is not None:
+            reports = self._hand_over(position, event.tuner)
+        else:
+            for trial in self._trials.values():
+                self._keep_result(trial)
+            self._trials.clear()
         self._commands.clear()
         self._recorded.clear()
         self._recorded_late.clear()
@@ -211,16 +220,28 @@ class AlgorithmState:
                 self.setup,
                 self._search_space,
                 generation_seed(self.setup.seed, event.generation),
+                running=tuple(t.parameters for t in self._trials.values() if not t.customized),
             )
         )
-        for data in self._past:
-            if isinstance(data, list):
-                self._commands.append(_import_of(position, data))
-            else:
-                self._commands.append(commands.ImportData(position, data))
+        self._commands += self._past.import_commands(position)
         curves = self._past_curves.found()
         if any(curve.final is None for curve in curves):
             self._commands.append(commands.ImportCurves(position, curves))
+        self._commands += reports
+
+    def _hand_over(
+        self, position: Position, tuner: AlgorithmChoice
+    ) -> list[commands.ImportReports]:
+        """Replace the tuner while trials may be live; return the reports for the assessor."""
+        assert self.setup is not None, "a log begins with the creation of its experiment"
+        self.setup = replace(self.setup, tuner=tuner)
+        for trial in self._trials.values():
+            trial.earlier, trial.proposer = True, ""
+        self._past.remove_proposers()
+        self._proposers.clear()
+        if not self.setup.stops_early:
+            return []
+        return list(reports_to_assessor(self._commands, position))
 
     def _trials_requested(self, position: Position, event: events.TrialsRequested) -> None:
         self._unanswered.add(event.request_id)
@@ -278,11 +299,12 @@ class AlgorithmState:
         trial = self._trials.get(event.trial_id)
         if trial is None:
             return  # of an earlier generation
-        if event.final and not self._live:
+        if event.final and (trial.earlier or not self._live):
             trial.final = (event.value,)
         if not (event.final or self._live or trial.customized) and self.setup.stops_early:
             self._past_curves.report(event.trial_id, event.attempt, event.value)
-        if event.final or self.setup.wants_intermediate:
+        wanted = self.setup.stops_early if trial.earlier else self.setup.wants_intermediate
+        if (event.final and not trial.earlier) or (wanted and not event.final):
             self._commands.append(
                 commands.TellMetric(
                     position,
@@ -292,7 +314,7 @@ class AlgorithmState:
                     event.final,
                     event.sequence,
                     event.value,
-                    trial.customized,
+                    trial.customized or trial.earlier,
                 )
             )
 
@@ -307,25 +329,23 @@ class AlgorithmState:
         if not self._live:
             self._keep_result(trial)
             self._past_curves.end(event.trial_id, trial.parameters, event.state, trial.final)
+        if trial.earlier and trial.final is not None and not trial.customized:
+            # Before the end: a checkpoint, which is taken after an end, holds the whole event.
+            sample = (trial.parameters, trial.final[0], "")
+            self._commands.append(import_of(position, [sample]))
+        customized = trial.customized or trial.earlier
         self._commands.append(
-            commands.TellEnd(
-                position, event.trial_id, trial.parameter_id, event.state, trial.customized
-            )
+            commands.TellEnd(position, event.trial_id, trial.parameter_id, event.state, customized)
         )
 
     def _keep_result(self, trial: _Trial) -> None:
         """Store a trial's result for later generations, unless customized or without a result."""
-        if trial.customized or trial.final is None:
-            return
-        if not self._past or not isinstance(self._past[-1], list):
-            self._past.append([])
-        samples = self._past[-1]
-        assert isinstance(samples, list), "appended above"
-        samples.append((trial.parameters, trial.final[0], trial.proposer))
+        if not trial.customized and trial.final is not None:
+            self._past.add_trial(trial.parameters, trial.final[0], trial.proposer)
 
     def _imported(self, position: Position, event: events.DataImported) -> None:
         if not self._live:
-            self._past.append(event.data)
+            self._past.add_data(event.data)
         self._commands.append(commands.ImportData(position, event.data))
 
     # --- the host
@@ -374,15 +394,3 @@ class AlgorithmState:
         if not news and not exhausted:
             return []
         return [answers.Generated(output.position, "", tuple(news), exhausted)]
-
-
-def _import_of(
-    position: Position, samples: list[tuple[Payload, Payload, str]]
-) -> commands.ImportTrials:
-    """Return the command that imports results of earlier generations with their proposers."""
-    proposers = tuple(proposer for _, _, proposer in samples)
-    return commands.ImportTrials(
-        position,
-        tuple((parameters, value) for parameters, value, _ in samples),
-        proposers if any(proposers) else (),
-    )

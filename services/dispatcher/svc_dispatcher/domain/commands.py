@@ -23,6 +23,8 @@ class Initialize:
     log_end: Position | None = None
     """Last event of the log when the host was started: a checkpoint beyond is of another log.
     None: unknown."""
+    running: tuple[Payload, ...] = ()
+    """Parameters of the trials that an earlier tuner left running; none is to be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,29 @@ class ImportCurves:
 
 
 @dataclass(frozen=True, slots=True)
+class PastReport:
+    """Intermediate result, or end, of a trial that was reported to an earlier host."""
+
+    trial_id: str
+    attempt: int = 0
+    sequence: int = 0
+    value: Payload = None
+    end_state: str = ""
+    """State in which the trial has ended; empty: an intermediate result."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReports:
+    """Command to a host: reports of trials, which its assessor knew before the hand-over."""
+
+    urgent: ClassVar[bool] = False
+
+    position: Position
+    reports: tuple[PastReport, ...]
+    """In the order of the log."""
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateSearchSpace:
     """Command to a host: replace the search space."""
 
@@ -153,6 +178,7 @@ Command: TypeAlias = (
     | ImportData
     | ImportTrials
     | ImportCurves
+    | ImportReports
     | UpdateSearchSpace
     | AddCustomized
 )

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from svc_common.experiment_events.events import AlgorithmRequested, ExperimentMoved, TrialsRequested
-from svc_dispatcher.domain.values import ExperimentSetup, Payload, Position
+from svc_common.experiment_events.events import ExperimentMoved, TrialsRequested
+from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Payload, Position
 
 __all__ = [
     "AlgorithmDiverged",
@@ -35,6 +35,20 @@ class ExperimentCreated:
     """First event of a log."""
 
     setup: ExperimentSetup
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmRequested:
+    """Event: the algorithm is to be constructed: at creation, resume or hand-over to a tuner."""
+
+    generation: int
+    """1 at creation, one more at each resume and each hand-over."""
+    directory: str = ""
+    """Folder of the experiment at this time; empty: unchanged since creation."""
+    service: str = ""
+    """Service that answers requests for parameters; empty: the dispatcher."""
+    tuner: AlgorithmChoice | None = None
+    """Tuner that takes over while trials may be live; None: the tuner is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ class GenerationRun:
         self._tasks = TaskOwner(self._task_failed)
         self._last_failure = ""
         self._read_through = 0
+        self._generation = 0
 
     async def run(self, box: CallbackQueue[LogMessage], *, eager: bool) -> RunEnd:
         """Fold the log, start a host if needed, feed it new messages; return why the run ended.
@@ -111,16 +112,16 @@ class GenerationRun:
         ) as history:
             async for message in history:
                 await self._feed(message)
-        generation = self._state.generation
+        self._generation = self._state.generation
         self._state.go_live()
         if not self._state.wants_host:
             return RunEnd.EXPERIMENT_ENDED
         if self._state.idle:
             await self._wait_for_news(box)
             return RunEnd.READ_AGAIN
-        if not self._experiment.given_up(generation):
+        if not self._experiment.given_up(self._generation):
             await self._launch(eager=eager)
-        self._tasks.start(self._follow(box, generation), "follow")
+        self._tasks.start(self._follow(box), "follow")
         self._tasks.start(self._watch(), "watch")
         return await self._over
 
@@ -158,12 +159,17 @@ class GenerationRun:
             if message.sequence > self._read_through:
                 return
 
-    async def _follow(self, box: CallbackQueue[LogMessage], generation: int) -> None:
+    @property
+    def _replaced(self) -> bool:
+        """True if the log requests a later generation: nothing more goes to or from this host."""
+        return self._state.generation != self._generation
+
+    async def _follow(self, box: CallbackQueue[LogMessage]) -> None:
         while not self._over.done():  # later messages are for the next run
             for message in await box.get_some(_BATCH_LIMIT):
                 if message.sequence > self._read_through:
                     await self._feed(message)
-            if self._state.generation != generation:
+            if self._replaced:
                 self._finish(RunEnd.READ_AGAIN)
             elif not self._state.wants_host:
                 self._finish(RunEnd.EXPERIMENT_ENDED)
@@ -183,6 +189,8 @@ class GenerationRun:
         self._read_through = message.sequence
 
     def _send(self) -> None:
+        if self._replaced:
+            return
         self._pending += self._state.take_commands()
         if any(command.urgent for command in self._pending):
             self._send_pending()
@@ -195,7 +203,7 @@ class GenerationRun:
             self._send_timer.cancel()
             self._send_timer = None
         commands, self._pending = self._pending, []
-        if not commands or self._host is None or self._abandoned():
+        if not commands or self._host is None or self._replaced or self._abandoned():
             return
         if not self._waiting:
             self._progress_at_s = self._dependencies.clock.monotonic_s()
@@ -205,7 +213,7 @@ class GenerationRun:
         self._host.send(commands)
 
     def _abandoned(self) -> bool:
-        return self._experiment.given_up(self._state.generation)
+        return self._experiment.given_up(self._generation)
 
     async def _watch(self) -> None:
         """End the run if the host is over the time limit of a command, or idle for too long."""
@@ -230,7 +238,7 @@ class GenerationRun:
         """Report the host's outputs; count progress, handle failures, send further commands."""
         if self._dependencies.telemetry is not None:
             self._dependencies.telemetry.outputs_received(self._experiment.id, outputs)
-        for output in outputs:
+        for output in () if self._replaced else outputs:
             if isinstance(output, answers.Done):
                 self._handled(output.position)
             elif isinstance(output, answers.Unbuildable):
@@ -244,11 +252,11 @@ class GenerationRun:
 
     def on_end(self, reason: str) -> None:
         """Count the host's end: at the limit give the algorithm up, else end the run to retry."""
-        if self._over.done() or self._abandoned():
+        if self._over.done() or self._replaced or self._abandoned():
             return
         position = self._waiting[0] if self._waiting else None
         cause = self._last_failure or reason
-        exhausted = self._experiment.host_died(self._state.generation, position, cause)
+        exhausted = self._experiment.host_died(self._generation, position, cause)
         if exhausted:
             self._give_up(exhausted)
         else:
@@ -267,14 +275,14 @@ class GenerationRun:
 
     def _give_up(self, reason: str) -> None:
         """Report to the manager that the algorithm cannot be run, and stop its host."""
-        self._experiment.give_up(self._state.generation)
-        self._report(answers.GaveUp(self._state.generation, reason))
+        self._experiment.give_up(self._generation)
+        self._report(answers.GaveUp(self._generation, reason))
         self._waiting.clear()
         if self._host is not None:
             self._tasks.start(self._host.aclose(), "end the host")
 
     def _report(self, report: answers.Report) -> None:
-        self._experiment.report(self._state.generation, report)
+        self._experiment.report(self._generation, report)
 
     def _task_failed(self, name: str, error: BaseException) -> None:
         if not self._over.done():

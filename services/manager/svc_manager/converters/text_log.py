@@ -83,7 +83,7 @@ def _experiment_line(event: events.Event) -> Line | None:
     return ("INFO", "NNIManager", text) if text else None
 
 
-def _experiment_text(event: events.Event) -> str:
+def _experiment_text(event: events.Event) -> str:  # noqa: C901 - one case per event
     match event:
         case events.ExperimentCreated():
             return f"Experiment {event.experiment_id} created, NNI {event.nni_version}"
@@ -91,6 +91,8 @@ def _experiment_text(event: events.Event) -> str:
             return f"Update: {_budget_text(event)}"
         case events.SearchSpaceChanged():
             return "Update: searchSpace"
+        case events.AlgorithmRequested(tuner=tuner) if tuner is not None:
+            return "Update: tuner"
         case events.DataImported():
             return "Data imported"
         case events.CustomTrialAdded(parameter_id=parameter_id):

@@ -123,6 +123,8 @@ def current_config(experiment: Experiment) -> config_pb2.ExperimentConfig:
         config.trial_code_directory = experiment.code_directory
     if experiment.search_space is not None:
         config.search_space.ParseFromString(experiment.search_space)
+    if experiment.tuner is not None:
+        config.tuner.ParseFromString(experiment.tuner)
     return config
 
 
@@ -139,6 +141,8 @@ def mask_event(event: event_pb2.Event) -> None:
     """Mask every secret in an event."""
     if event.HasField("experiment_created"):
         mask_config(event.experiment_created.config)
+    elif event.algorithm_requested.tuner.HasField("class_args"):
+        mask_value(event.algorithm_requested.tuner.class_args)
 
 
 def mask_value(value: value_pb2.Value) -> None:

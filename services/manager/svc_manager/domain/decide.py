@@ -11,7 +11,7 @@ from svc_manager.domain.decide_reports import (
     decide_report,
 )
 from svc_manager.domain.decision_round import Round
-from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
+from svc_manager.domain.experiment import CLOSED_STATES, TUNING_STATES, ExperimentState
 from svc_manager.domain.reports import Report
 from svc_manager.domain.requests import check_repetition, fingerprint
 from svc_manager.domain.trial import TrialState
@@ -100,10 +100,11 @@ def _algorithm_started(round_: Round, notification: events.AlgorithmStarted) -> 
     algorithm = experiment.algorithm
     if notification.generation != algorithm.generation or algorithm.started:
         return
-    if experiment.state is not ExperimentState.INITIALIZED:
-        return
-    round_.emit(notification)
-    round_.change_state(ExperimentState.RUNNING, ExperimentCause.ALGORITHM_STARTED)
+    if experiment.state is ExperimentState.INITIALIZED:
+        round_.emit(notification)
+        round_.change_state(ExperimentState.RUNNING, ExperimentCause.ALGORITHM_STARTED)
+    elif experiment.state in TUNING_STATES:  # another tuner has taken over
+        round_.emit(notification)
 
 
 def _parameters_generated(round_: Round, notification: events.ParametersGenerated) -> None:
@@ -112,6 +113,8 @@ def _parameters_generated(round_: Round, notification: events.ParametersGenerate
         if notification.request_id in algorithm.asked:
             round_.emit(notification)
         return
+    if not algorithm.started:
+        return  # deferred by a tuner that was replaced, whose reports precede the start of the next
     fresh = tuple(
         item for item in notification.parameters if item.parameter_id in algorithm.late_ids
     )

@@ -39,6 +39,8 @@ def decide_command(  # noqa: C901 - one case per command
             _stop(round_, command)
         case inputs.Update():
             _update(round_, command)
+        case inputs.ChangeTuner():
+            _change_tuner(round_, command)
         case inputs.KillTrial():
             _kill(round_, command)
         case inputs.AddTrial():
@@ -175,6 +177,19 @@ def _update(round_: Round, command: inputs.Update) -> None:
         round_.emit(events.BudgetChanged(*budget))
     if command.search_space is not None:
         round_.emit(events.SearchSpaceChanged(command.search_space))
+
+
+def _change_tuner(round_: Round, command: inputs.ChangeTuner) -> None:
+    _check_open(round_)
+    experiment = round_.experiment
+    if experiment.state is ExperimentState.ERROR:
+        raise FailedPreconditionError(
+            f"experiment {experiment.id!r} is ERROR: only a running one can be handed over to "
+            "another tuner; create one with warmStartFrom, which learns its results",
+            {"state": experiment.state.name},
+        )
+    generation = experiment.algorithm.generation + 1
+    round_.emit(events.AlgorithmRequested(generation, experiment.directory, tuner=command.tuner))
 
 
 def _kill(round_: Round, command: inputs.KillTrial) -> None:

@@ -16,7 +16,7 @@ from svc_common.experiment_events.causes import (
     StopReason,
     WaitReason,
 )
-from svc_common.experiment_events.events import AlgorithmRequested, ExperimentMoved, TrialsRequested
+from svc_common.experiment_events.events import ExperimentMoved, TrialsRequested
 from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import Report
@@ -83,6 +83,17 @@ class ExperimentCreated:
     interpreter: str
     nni_version: str
     optimize_mode: OptimizeMode | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmRequested:
+    """Event: the algorithm is to be constructed: at creation, resume or hand-over to a tuner."""
+
+    generation: int
+    directory: str = ""
+    service: str = ""
+    tuner: EncodedValue | None = None
+    """Encoded `AlgorithmConfig` of the tuner that takes over; None: the tuner is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)

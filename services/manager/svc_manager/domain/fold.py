@@ -95,6 +95,9 @@ def _algorithm_requested(experiment: Experiment, event: events.AlgorithmRequeste
     experiment.algorithm = Algorithm(
         generation=event.generation, request_count=experiment.algorithm.request_count
     )
+    if event.tuner is not None:
+        experiment.tuner = event.tuner
+        experiment.revision += 1
 
 
 def _algorithm_started(experiment: Experiment, event: events.AlgorithmStarted) -> None:

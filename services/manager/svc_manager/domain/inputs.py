@@ -65,6 +65,13 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeTuner:
+    """Command: hand the experiment over to another tuner, which learns all results."""
+
+    tuner: EncodedValue
+
+
+@dataclass(frozen=True, slots=True)
 class KillTrial:
     """End a live trial as USER_CANCELED."""
 
@@ -222,6 +229,7 @@ Command: TypeAlias = (
     | View
     | Stop
     | Update
+    | ChangeTuner
     | KillTrial
     | AddTrial
     | ImportData

@@ -79,6 +79,8 @@ class Experiment:
     budget: Budget = field(default_factory=Budget)
     search_space: EncodedValue | None = None
     """Set once it was replaced; otherwise part of ``config``."""
+    tuner: EncodedValue | None = None
+    """Set once another tuner took over; otherwise part of ``config``."""
     directory: str = ""
     code_directory: str = ""
     """Of the trials, set once it moved; otherwise part of ``config``."""

@@ -49,7 +49,8 @@ def _trials_wait(experiment: Experiment, agent_count: int, platform: WaitReason 
         return _joined(running)
     if unknown and unknown == len(experiment.live):
         return f"waiting for the agent of {_trials(unknown)}: it is silent"
-    if not experiment.live and experiment.algorithm.outstanding:
+    algorithm = experiment.algorithm
+    if not experiment.live and (algorithm.outstanding or not algorithm.started):
         return "waiting for the algorithm"
     return ""
 

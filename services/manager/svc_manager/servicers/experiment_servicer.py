@@ -128,7 +128,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def UpdateExperiment(
         self, request: pb.UpdateExperimentRequest, context: Context
     ) -> pb.UpdateExperimentResponse:
-        """Change the budgets or the search space of an experiment; return the experiment."""
+        """Change budgets, search space or tuner of an experiment; return the experiment."""
         experiment = await self._experiments.update(
             request.experiment_id, _change(request), request.request_id
         )
@@ -244,4 +244,5 @@ def _change(request: pb.UpdateExperimentRequest) -> ConfigChange:
             else None
         ),
         request.search_space if request.HasField("search_space") else None,
+        request.tuner if request.HasField("tuner") else None,
     )

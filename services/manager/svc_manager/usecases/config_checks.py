@@ -70,8 +70,7 @@ def check_config(
     """
     _check_trials(config)
     _check_budgets(config)
-    _check_algorithms(config)
-    _check_search(config)
+    check_algorithms(config)
     _check_paths(config)
     _check_rest(config)
     named = [service.platform for service in config.training_services]
@@ -117,7 +116,12 @@ def _check_budgets(config: config_pb2.ExperimentConfig) -> None:
             raise InvalidArgumentError(name, "must be >= 0", number)
 
 
-def _check_algorithms(config: config_pb2.ExperimentConfig) -> None:
+def check_algorithms(config: config_pb2.ExperimentConfig) -> None:
+    """Raise InvalidArgumentError unless algorithms and options of the search may be combined.
+
+    Raises:
+        InvalidArgumentError: the first broken rule.
+    """
     others = config.HasField("tuner") or config.HasField("assessor")
     if config.HasField("advisor") and others:
         raise InvalidArgumentError("advisor", "must not be combined with tuner or assessor")
@@ -125,6 +129,7 @@ def _check_algorithms(config: config_pb2.ExperimentConfig) -> None:
         algorithm: config_pb2.AlgorithmConfig = getattr(config, name)
         if config.HasField(name) and algorithm.WhichOneof("source") is None:
             raise InvalidArgumentError(name, "must have a name, a class or a server address")
+    _check_search(config)
 
 
 def _check_search(config: config_pb2.ExperimentConfig) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from nni_proto.common.v1 import remarks_pb2, value_pb2
-from nni_proto.experiment.v1 import event_pb2, experiment_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_wire.values import blob_of
 from svc_common import subjects
@@ -45,6 +45,7 @@ from svc_manager.usecases.log_streams import LogStreams, follow_events
 from svc_manager.usecases.metric_cache import MetricCache
 from svc_manager.usecases.request_checks import check_storable
 from svc_manager.usecases.reruns import Reruns
+from svc_manager.usecases.tuner_changes import TunerChanges
 
 _STOP_FINGERPRINT: Final = "d91ec36c52358231"
 """Fingerprint of every request to stop, as in the logs of all versions."""
@@ -52,12 +53,14 @@ _STOP_FINGERPRINT: Final = "d91ec36c52358231"
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """Change of an experiment's budgets or search space; a field that is None stays."""
+    """Change of an experiment's budgets, search space or tuner; a field that is None stays."""
 
     trial_concurrency: int | None = None
     max_trial_number: int | None = None
     max_experiment_duration_s: float | None = None
     search_space: value_pb2.Value | None = None
+    tuner: config_pb2.AlgorithmConfig | None = None
+    """Tuner that takes over; excludes the other changes."""
 
 
 _STOPPED: Final = experiment_pb2.EXPERIMENT_STATE_STOPPED
@@ -110,6 +113,7 @@ class Experiments:
         self._deletions = deletions
         self._listing = listing
         self._reruns = reruns
+        self._tuner_changes = TunerChanges(checker, large_values)
         self._finished: tuple[tuple[str, int], Finished] | None = None
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
@@ -226,7 +230,7 @@ class Experiments:
     async def update(
         self, experiment_id: str, change: ConfigChange, request_id: str = ""
     ) -> experiment_pb2.Experiment:
-        """Check and apply a change of budgets or search space; return the experiment.
+        """Check and apply a change of budgets, search space or tuner; return the experiment.
 
         Raises:
             InvalidArgumentError: a value breaks its rule; nothing was changed.
@@ -234,6 +238,9 @@ class Experiments:
         """
         actor = await self._registry.find(experiment_id)
         _check_change(actor, change)
+        if change.tuner is not None:
+            await self._tuner_changes.change(actor, change.tuner, request_id)
+            return await self._loaded(actor.view())
         space = change.search_space
         if space is not None:
             await off_loop(space.ByteSize(), check_storable, space, "search_space")
@@ -400,7 +407,11 @@ class Experiments:
 
 
 def _check_change(actor: ExperimentActor, change: ConfigChange) -> None:
-    """Raise if a change is of a field that a compression job's description decides."""
+    """Raise if a tuner comes with another change, or a compression job's description decides."""
+    if change.tuner is not None and change != ConfigChange(tuner=change.tuner):
+        raise InvalidArgumentError(
+            "tuner", "must be changed alone", None, "send the other changes in another request"
+        )
     if actor.experiment.settings.algorithm_service != subjects.COMPRESSOR:
         return
     for name in ("trial_concurrency", "max_trial_number", "search_space"):

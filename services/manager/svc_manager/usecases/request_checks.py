@@ -43,14 +43,26 @@ def check_config_values(config: config_pb2.ExperimentConfig) -> None:
         length_ms(getattr(config, name), name)
     check_storable(config.search_space, "search_space")
     for name in ("tuner", "assessor", "advisor"):
-        algorithm: config_pb2.AlgorithmConfig = getattr(config, name)
-        check_storable(algorithm.class_args, f"{name}.class_args")
-        check_text(algorithm.name, f"{name}.name")
-        check_text(algorithm.custom.class_name, f"{name}.class_name")
-        check_text(algorithm.custom.code_directory, f"{name}.code_directory")
-        check_text(algorithm.server_address, f"{name}.server_address")
+        check_algorithm_values(getattr(config, name), name)
     for service in config.training_services:
         check_storable(service.options, "training_service.options")
+
+
+def check_algorithm_values(algorithm: config_pb2.AlgorithmConfig, name: str) -> None:
+    """Raise InvalidArgumentError unless an algorithm's texts and arguments can be stored.
+
+    Args:
+        algorithm: from the request.
+        name: its field in the request.
+
+    Raises:
+        InvalidArgumentError: one cannot.
+    """
+    check_storable(algorithm.class_args, f"{name}.class_args")
+    check_text(algorithm.name, f"{name}.name")
+    check_text(algorithm.custom.class_name, f"{name}.class_name")
+    check_text(algorithm.custom.code_directory, f"{name}.code_directory")
+    check_text(algorithm.server_address, f"{name}.server_address")
 
 
 def check_text(text: str, field: str) -> None:

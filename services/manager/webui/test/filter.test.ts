@@ -91,6 +91,23 @@ test("null sorts with the values, and no value last", () => {
   ]);
 });
 
+test("the tuner of each trial is a column, shown where several have proposed trials", () => {
+  const [random, tpe, listed, added] = [0, 1, 2, 3].map((number) => trial(number, 0.5));
+  random!.record.provenance = { algorithm: "Random", results: 0 };
+  tpe!.record.provenance = { algorithm: "TPE", results: 1 };
+  listed!.record.provenance = { algorithm: "Portfolio", tuner: "TPE", results: 1 };
+  const column = COLUMNS.find((one) => one.key === "tuner")!;
+
+  expect([random, tpe, listed, added].map((one) => column.text(one!, 0))).toEqual([
+    "Random",
+    "TPE",
+    "TPE",
+    "–",
+  ]);
+  expect(defaultColumns(COLUMNS, [random!, tpe!])).toContain("tuner");
+  expect(defaultColumns(COLUMNS, [tpe!, listed!, added!])).not.toContain("tuner");
+});
+
 test("the best intermediate result is a column, shown where trials have no result", () => {
   const stopped = trial(1, undefined, {}, "EARLY_STOPPED", { default: [0.2, 0.6] });
   stopped.record.intermediateCount = 2;

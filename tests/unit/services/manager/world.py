@@ -64,7 +64,7 @@ class InMemoryListeners:
 
 
 class PickyChecker:
-    """`AlgorithmChecker` that accepts one algorithm."""
+    """`AlgorithmChecker` that accepts the tuner `Counter`, and `Successor`, which may maximize."""
 
     async def check(
         self,
@@ -73,6 +73,9 @@ class PickyChecker:
         *,
         replaces_space: bool = False,
     ) -> tuple[list[str], str]:
+        if config.tuner.name == "Successor":
+            arguments = from_value(config.tuner.class_args) or {}
+            return [], arguments.get("optimize_mode", "maximize")
         if config.tuner.name != "Counter":
             raise InvalidArgumentError("tuner.name", "must be Counter", config.tuner.name)
         return ["a warning"], "minimize"

@@ -135,7 +135,7 @@ class Event(_message.Message):
     def experiment_created(self) -> Global___ExperimentCreated: ...
     @_builtins.property
     def algorithm_requested(self) -> Global___AlgorithmRequested:
-        """Start of a generation of the algorithm: at creation and at each resume."""
+        """Start of a generation of the algorithm: at creation, at each resume and at each hand-over."""
 
     @_builtins.property
     def algorithm_started(self) -> Global___AlgorithmStarted: ...
@@ -294,17 +294,18 @@ class AlgorithmRequested(_message.Message):
     RESUMED_FIELD_NUMBER: _builtins.int
     DIRECTORY_FIELD_NUMBER: _builtins.int
     SERVICE_FIELD_NUMBER: _builtins.int
+    TUNER_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
-    """1 at creation, one more at each resume."""
+    """1 at creation, one more at each resume and at each hand-over to another tuner."""
     @_builtins.property
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def resumed(self) -> _builtins.bool:
-        """Never read, since it equals `generation > 1`; kept for the logs that have it."""
+        """Never read; kept for the logs that have it."""
 
     @resumed.setter
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def resumed(self, value: _builtins.bool) -> None:
-        """Never read, since it equals `generation > 1`; kept for the logs that have it."""
+        """Never read; kept for the logs that have it."""
 
     directory: _builtins.str
     """Folder of the experiment at this time; its subfolder `log` is the working directory of the
@@ -312,6 +313,12 @@ class AlgorithmRequested(_message.Message):
     """
     service: _builtins.str
     """Service that answers requests for parameters: `compressor` or `nas`. Empty: the dispatcher."""
+    @_builtins.property
+    def tuner(self) -> _config_pb2.AlgorithmConfig:
+        """Tuner that takes over while trials may be live: it learns all results, also those of the live
+        trials when they end. Unset: the tuner is unchanged, and no trial is live.
+        """
+
     def __init__(
         self,
         *,
@@ -319,10 +326,11 @@ class AlgorithmRequested(_message.Message):
         resumed: _builtins.bool = ...,
         directory: _builtins.str = ...,
         service: _builtins.str = ...,
+        tuner: _config_pb2.AlgorithmConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["tuner", b"tuner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory", b"directory", "generation", b"generation", "resumed", b"resumed", "service", b"service"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory", b"directory", "generation", b"generation", "resumed", b"resumed", "service", b"service", "tuner", b"tuner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -527,6 +527,7 @@ class UpdateExperimentRequest(_message.Message):
     MAX_TRIAL_NUMBER_FIELD_NUMBER: _builtins.int
     MAX_EXPERIMENT_DURATION_FIELD_NUMBER: _builtins.int
     SEARCH_SPACE_FIELD_NUMBER: _builtins.int
+    TUNER_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     experiment_id: _builtins.str
     trial_concurrency: _builtins.int
@@ -536,6 +537,12 @@ class UpdateExperimentRequest(_message.Message):
     def max_experiment_duration(self) -> _duration_pb2.Duration: ...
     @_builtins.property
     def search_space(self) -> _value_pb2.Value: ...
+    @_builtins.property
+    def tuner(self) -> _config_pb2.AlgorithmConfig:
+        """Tuner that takes over and learns the whole history; the assessor stays. Excludes the other
+        changes. Not for advisors and jobs.
+        """
+
     def __init__(
         self,
         *,
@@ -545,10 +552,11 @@ class UpdateExperimentRequest(_message.Message):
         max_trial_number: _builtins.int | None = ...,
         max_experiment_duration: _duration_pb2.Duration | None = ...,
         search_space: _value_pb2.Value | None = ...,
+        tuner: _config_pb2.AlgorithmConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_trial_concurrency", b"_trial_concurrency", "max_experiment_duration", b"max_experiment_duration", "max_trial_number", b"max_trial_number", "search_space", b"search_space", "trial_concurrency", b"trial_concurrency"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_trial_concurrency", b"_trial_concurrency", "max_experiment_duration", b"max_experiment_duration", "max_trial_number", b"max_trial_number", "search_space", b"search_space", "trial_concurrency", b"trial_concurrency", "tuner", b"tuner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_trial_concurrency", b"_trial_concurrency", "experiment_id", b"experiment_id", "max_experiment_duration", b"max_experiment_duration", "max_trial_number", b"max_trial_number", "request_id", b"request_id", "search_space", b"search_space", "trial_concurrency", b"trial_concurrency"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_trial_concurrency", b"_trial_concurrency", "experiment_id", b"experiment_id", "max_experiment_duration", b"max_experiment_duration", "max_trial_number", b"max_trial_number", "request_id", b"request_id", "search_space", b"search_space", "trial_concurrency", b"trial_concurrency", "tuner", b"tuner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_trial_number: _TypeAlias = _typing.Literal["max_trial_number"]  # noqa: Y015
     _WhichOneofArgType__max_trial_number: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number"]  # noqa: Y015

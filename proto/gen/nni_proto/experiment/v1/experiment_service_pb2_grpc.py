@@ -179,7 +179,7 @@ class ExperimentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateExperiment(self, request, context):
-        """Changes budgets or search space of an experiment.
+        """Changes budgets or search space of an experiment, or hands it over to another tuner.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -52,7 +52,7 @@ class ExperimentServiceStub:
     DeleteExperiment: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.DeleteExperimentRequest, _experiment_service_pb2.DeleteExperimentResponse]
     """Deletes log, folder and blobs of a stopped experiment."""
     UpdateExperiment: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.UpdateExperimentRequest, _experiment_service_pb2.UpdateExperimentResponse]
-    """Changes budgets or search space of an experiment."""
+    """Changes budgets or search space of an experiment, or hands it over to another tuner."""
     ChangeRemarks: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.ChangeRemarksRequest, _experiment_service_pb2.ChangeRemarksResponse]
     """Changes note, tags or star of an experiment or of a trial; stopped ones, too."""
     ImportData: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.ImportDataRequest, _experiment_service_pb2.ImportDataResponse]
@@ -96,7 +96,7 @@ class ExperimentServiceAsyncStub(ExperimentServiceStub):
     DeleteExperiment: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.DeleteExperimentRequest, _experiment_service_pb2.DeleteExperimentResponse]  # type: ignore[assignment]
     """Deletes log, folder and blobs of a stopped experiment."""
     UpdateExperiment: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.UpdateExperimentRequest, _experiment_service_pb2.UpdateExperimentResponse]  # type: ignore[assignment]
-    """Changes budgets or search space of an experiment."""
+    """Changes budgets or search space of an experiment, or hands it over to another tuner."""
     ChangeRemarks: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.ChangeRemarksRequest, _experiment_service_pb2.ChangeRemarksResponse]  # type: ignore[assignment]
     """Changes note, tags or star of an experiment or of a trial; stopped ones, too."""
     ImportData: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.ImportDataRequest, _experiment_service_pb2.ImportDataResponse]  # type: ignore[assignment]
@@ -185,7 +185,7 @@ class ExperimentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _experiment_service_pb2.UpdateExperimentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_experiment_service_pb2.UpdateExperimentResponse, _abc.Awaitable[_experiment_service_pb2.UpdateExperimentResponse]]:
-        """Changes budgets or search space of an experiment."""
+        """Changes budgets or search space of an experiment, or hands it over to another tuner."""
 
     @_abc_1.abstractmethod
     def ChangeRemarks(

@@ -59,7 +59,9 @@ class ReplayDifference(_message.Message):
     DRAWN_FIELD_NUMBER: _builtins.int
     PARAMETER_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
-    """Generation of the algorithm: 1 from creation to the first stop, one more after each resume."""
+    """Generation of the algorithm: 1 from creation to the first stop or hand-over, one more after each
+    resume and each hand-over.
+    """
     parameter_id: _builtins.int
     trial_id: _builtins.str
     """Empty: no trial has these parameters."""

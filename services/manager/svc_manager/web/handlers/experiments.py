@@ -21,7 +21,7 @@ from svc_manager.usecases.experiments import (
 )
 from svc_manager.web.handlers.listings import all_items, listing
 from svc_manager.web.records import experiments as records
-from svc_manager.web.records.config import config_from_json
+from svc_manager.web.records.config import config_from_json, tuner_from_json
 from svc_manager.web.records.encoding import from_json
 from svc_manager.web.records.scalars import parse_duration, to_seconds, value_from
 from svc_manager.web.route import Call, json_response
@@ -253,10 +253,15 @@ def _new_search_space(params: Mapping[str, Any]) -> ConfigChange:
     return ConfigChange(search_space=value_from(value, name))
 
 
+def _new_tuner(params: Mapping[str, Any]) -> ConfigChange:
+    return ConfigChange(tuner=tuner_from_json(_field(params, "tuner")[1]))
+
+
 UPDATES: Final[Mapping[str, Callable[[Mapping[str, Any]], ConfigChange]]] = {
     "TRIAL_CONCURRENCY": _new_concurrency,
     "MAX_EXEC_DURATION": _new_duration,
     "SEARCH_SPACE": _new_search_space,
     "MAX_TRIAL_NUM": _new_trial_number,
+    "TUNER": _new_tuner,
 }
 """Parser of the changed value, by `update_type`."""

@@ -290,6 +290,17 @@ _OTHER_FIELDS: Final[Mapping[str, Callable[[config_pb2.ExperimentConfig, object]
 }
 
 
+def tuner_from_json(data: object) -> config_pb2.AlgorithmConfig:
+    """Convert the JSON section `tuner` to its proto message; raise if malformed.
+
+    Raises:
+        InvalidArgumentError: a field is unknown, missing or of the wrong type.
+    """
+    tuner = config_pb2.AlgorithmConfig()
+    _write_algorithm(tuner, _mapping(data, "tuner"), "tuner")
+    return tuner
+
+
 def _write_algorithm(
     message: config_pb2.AlgorithmConfig, given: Mapping[str, Any], field: str
 ) -> None:

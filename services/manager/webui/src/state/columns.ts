@@ -97,6 +97,13 @@ const FIXED: Column[] = [
   },
   { key: "source", title: "Source", width: 110, value: (t) => t.source, text: (t) => t.source },
   {
+    key: "tuner",
+    title: "Tuner",
+    width: 130,
+    value: (t) => proposerOf(t.record.provenance),
+    text: (t) => proposerOf(t.record.provenance) ?? "–",
+  },
+  {
     key: "runner",
     title: "Agent",
     width: 130,
@@ -229,8 +236,28 @@ export function defaultColumns(all: Column[], trialsOnce: Iterable<Trial>): stri
     ...stopped,
     ...metrics.map((one) => one.key),
     ...parameters.map((one) => one.key),
+    ...(hasSeveralTuners(trials) ? ["tuner"] : []),
     ...remarkColumns(trials),
   ];
+}
+
+/** Return the label of the tuner that proposed a trial, where several share the trials, or name. */
+export function proposerOf(provenance: Json | undefined): string | undefined {
+  if (provenance === null || typeof provenance !== "object" || Array.isArray(provenance))
+    return undefined;
+  const name = provenance["tuner"] || provenance["algorithm"];
+  return typeof name === "string" && name ? name : undefined;
+}
+
+/** Whether trials are proposals of different tuners. */
+function hasSeveralTuners(trials: Iterable<Trial>): boolean {
+  let first: string | undefined;
+  for (const { record } of trials) {
+    const proposer = proposerOf(record.provenance);
+    first ??= proposer;
+    if (proposer !== undefined && proposer !== first) return true;
+  }
+  return false;
 }
 
 /** Return the keys of the columns of remarks that a trial has. */

@@ -36,6 +36,7 @@ const EVENTS = [
   "trial_ended",
   "trial_unknown",
   "trial_waits",
+  "algorithm_requested",
   "algorithm_started",
   "algorithm_failed",
   "algorithm_diverged",

@@ -45,6 +45,16 @@ def test_search_space_comes_from_a_file(
     assert from_value(config.search_space) == {"x": {"_type": "choice", "_value": [1]}}
 
 
+def test_tuner_comes_from_a_file(config: config_pb2.ExperimentConfig, tmp_path: Path) -> None:
+    path = tmp_path / "tuner.yml"
+    path.write_text("tuner:\n  name: TPE\n  classArgs: {optimize_mode: minimize}\n")
+
+    assert main(["update", "tuner", "--filename", str(path)]) == DONE
+
+    assert config.tuner.name == "TPE"
+    assert from_value(config.tuner.class_args) == {"optimize_mode": "minimize"}
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -52,6 +62,7 @@ def test_search_space_comes_from_a_file(
         ["trialnum", "-v", "many"],
         ["duration", "-v", "soon"],
         ["searchspace", "-f", "missing.json"],
+        ["tuner", "-f", "missing.yml"],
     ],
 )
 def test_wrong_value_is_refused_before_a_call(words: list[str]) -> None:

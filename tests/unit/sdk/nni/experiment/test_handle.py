@@ -86,6 +86,13 @@ def test_changes_reach_the_configuration(experiment: Experiment, manager: InMemo
     assert from_value(config.search_space) == {"x": {"_type": "choice", "_value": [1]}}
 
 
+def test_another_tuner_takes_over(experiment: Experiment, manager: InMemoryManager) -> None:
+    experiment.update_tuner({"name": "TPE", "classArgs": {"optimize_mode": "minimize"}})
+
+    tuner = manager.known["abcd1234"].config.tuner
+    assert (tuner.name, from_value(tuner.class_args)) == ("TPE", {"optimize_mode": "minimize"})
+
+
 def test_trial_is_added_and_killed(experiment: Experiment, manager: InMemoryManager) -> None:
     assert experiment.add_trial({"x": 9}) == 2
     experiment.kill_trial_job("live0")

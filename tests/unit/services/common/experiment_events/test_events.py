@@ -9,7 +9,7 @@ from svc_common.experiment_events import events as shared
 from svc_dispatcher.domain import events as of_dispatcher
 from svc_manager.domain import events as of_manager
 
-SHARED = [shared.AlgorithmRequested, shared.TrialsRequested, shared.ExperimentMoved]
+SHARED = [shared.TrialsRequested, shared.ExperimentMoved]
 
 
 @pytest.mark.parametrize("event", SHARED)
@@ -20,6 +20,13 @@ def test_fields_are_those_of_the_contract(event: type) -> None:
 
     deprecated = {field.name for field in message.fields if field.GetOptions().deprecated}
     assert names == set(message.fields_by_name) - deprecated
+
+
+def test_request_of_a_job_is_that_of_the_other_services_without_a_tuner() -> None:
+    of_job = {field.name for field in dataclasses.fields(shared.AlgorithmRequested)}
+
+    for event in (of_manager.AlgorithmRequested, of_dispatcher.AlgorithmRequested):
+        assert {field.name for field in dataclasses.fields(event)} == of_job | {"tuner"}
 
 
 @pytest.mark.parametrize("event", SHARED)

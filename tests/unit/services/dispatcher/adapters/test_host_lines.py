@@ -41,6 +41,7 @@ def test_large_line_is_the_same_as_one_that_is_written_at_once() -> None:
         commands.ImportData(AT, to_value("x" * 1000)),
         commands.ImportTrials(AT, ((to_value("x" * 1000), to_value(1.0)),)),
         commands.ImportCurves(AT, (commands.PastCurve(to_value("x" * 1000), None, (None,)),)),
+        commands.ImportReports(AT, (commands.PastReport("a", value=to_value("x" * 1000)),)),
         commands.UpdateSearchSpace(AT, to_value("x" * 1000)),
         commands.AddCustomized(AT, 1, to_value("x" * 1000)),
     ],
@@ -119,6 +120,16 @@ def test_the_plan_is_what_a_search_wants_beside_its_tuner() -> None:
     }
 
 
+def test_configuration_that_runs_is_not_enqueued_again() -> None:
+    config = config_pb2.ExperimentConfig()
+    config.search.enqueue.extend([to_value({"x": 1}), to_value({"x": 2})])
+
+    plan = plan_of(config, [to_value({"x": 1}), to_value({"x": 3})])
+
+    assert plan is not None
+    assert plan["enqueue"] == [{"x": 2}]
+
+
 COMMANDS = {
     "generate": (
         commands.Generate(AT, "r", (1, 2)),
@@ -169,6 +180,16 @@ COMMANDS = {
                 {"parameter": {"x": 2}, "value": None, "intermediate": [4]},
             ],
         },
+    ),
+    "import of reports": (
+        commands.ImportReports(
+            AT,
+            (
+                commands.PastReport("a", 1, 0, to_value(0.5)),
+                commands.PastReport("a", end_state="SUCCEEDED"),
+            ),
+        ),
+        {"op": "import_reports", "reports": [["a", 1, 0, 0.5], ["a", "SUCCEEDED"]]},
     ),
     "space": (
         commands.UpdateSearchSpace(AT, to_value({})),

@@ -126,9 +126,24 @@ def test_values_in_the_byte_store_are_found_wherever_they_may_stand() -> None:
             parameters=[event_pb2.GeneratedParameters(parameters=value)]
         ),
         trial_ended=event_pb2.TrialEnded(),
+        algorithm_requested=event_pb2.AlgorithmRequested(
+            tuner=config_pb2.AlgorithmConfig(class_args=value)
+        ),
     )
 
-    assert len(log_messages.blobs_of(message)) == 8
+    assert len(log_messages.blobs_of(message)) == 9
+
+
+@pytest.mark.parametrize("name", ["", "Anneal"])
+def test_request_names_the_tuner_that_takes_over(name: str) -> None:
+    message = event_pb2.AlgorithmRequested(generation=2, directory="/exp")
+    if name:
+        message.tuner.name = name
+
+    event = one(algorithm_requested=message)
+
+    tuner = AlgorithmChoice(name=name) if name else None
+    assert event == events.AlgorithmRequested(2, "/exp", tuner=tuner)
 
 
 def test_tuner_that_proposed_parameters_is_read_from_their_provenance() -> None:

@@ -315,6 +315,130 @@ def test_trial_of_an_earlier_generation_is_not_sent() -> None:
     assert log.new() == []
 
 
+SUCCESSOR = AlgorithmChoice(name="Anneal")
+
+
+def test_tuner_that_takes_over_is_built_with_the_space_and_a_seed_of_its_own() -> None:
+    log = Log()
+    log.add(*answered(0), events.SearchSpaceChanged("wider"))
+
+    log.add(events.AlgorithmRequested(2, tuner=SUCCESSOR))
+    initialize = log.live()[0]
+
+    assert isinstance(initialize, commands.Initialize)
+    assert initialize.setup.tuner == SUCCESSOR
+    assert (initialize.search_space, initialize.seed) == ("wider", generation_seed(5, 2))
+    assert initialize.running == ("p0",)
+
+
+def test_tuner_that_takes_over_learns_all_results_without_their_tuners() -> None:
+    log = Log()
+    requested, generated_, scheduled = answered(0)
+    assert isinstance(generated_, events.ParametersGenerated)
+    log.add(requested, replace(generated_, proposers=((0, "TPE"),)), scheduled)
+    log.add(reported(0, 0.5), events.TrialEnded("t0", "SUCCEEDED"))
+    log.add(events.DataImported("imported"))
+
+    at = log.add(events.AlgorithmRequested(2, tuner=SUCCESSOR))
+
+    assert log.live()[1:] == [
+        commands.ImportTrials(at, (("p0", 0.5),)),
+        commands.ImportData(at, "imported"),
+    ]
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["reported before", "reported after"])
+def test_trial_that_runs_at_the_hand_over_is_imported_at_its_end(*, early: bool) -> None:
+    log = Log()
+    log.add(*answered(0))
+    if early:
+        log.add(reported(0, 0.5))
+    log.add(events.AlgorithmRequested(2, tuner=SUCCESSOR))
+    log.live()
+    if not early:
+        log.add(reported(0, 0.5))
+    before_the_end = log.new()
+
+    at = log.add(events.TrialEnded("t0", "SUCCEEDED"))
+
+    assert before_the_end == []
+    assert log.new() == [
+        commands.ImportTrials(at, (("p0", 0.5),)),
+        commands.TellEnd(at, "t0", 0, "SUCCEEDED", customized=True),
+    ]
+
+
+def test_trial_without_a_result_and_one_of_the_user_are_not_imported() -> None:
+    log = Log()
+    log.add(*answered(0), *answered(1, customized=True), reported(1, 0.9))
+    log.add(events.AlgorithmRequested(2, tuner=SUCCESSOR))
+    log.live()
+
+    log.add(events.TrialEnded("t0", "FAILED"), events.TrialEnded("t1", "SUCCEEDED"))
+
+    assert {type(command) for command in log.new()} == {commands.TellEnd}
+
+
+def test_hand_over_is_the_same_after_a_restart() -> None:
+    log = Log()
+    log.add(*answered(0), *answered(1))
+    log.add(events.AlgorithmRequested(2, tuner=SUCCESSOR), reported(0, 0.5))
+    at = log.add(events.TrialEnded("t0", "SUCCEEDED"))
+
+    replayed = log.live()[1:]
+    log.add(reported(1, 0.6))
+    later = log.add(events.TrialEnded("t1", "SUCCEEDED"))
+
+    assert replayed[0] == commands.ImportTrials(at, (("p0", 0.5),))
+    assert log.new()[0] == commands.ImportTrials(later, (("p1", 0.6),))
+
+
+def test_resume_after_a_hand_over_keeps_the_tuner_and_all_results() -> None:
+    log = Log()
+    log.run_trial(0, 0.5)
+    log.add(*answered(1), events.AlgorithmRequested(2, tuner=SUCCESSOR), reported(1, 0.6))
+    log.add(events.TrialEnded("t1", "SUCCEEDED"), events.ExperimentEnded())
+
+    at = log.add(events.AlgorithmRequested(3))
+    initialize, *rest = log.live()
+
+    assert isinstance(initialize, commands.Initialize)
+    assert initialize.setup.tuner == SUCCESSOR
+    assert initialize.running == ()
+    assert rest == [commands.ImportTrials(at, (("p0", 0.5), ("p1", 0.6)))]
+
+
+def test_assessor_stays_with_what_it_knew() -> None:
+    log = Log(assessor=AlgorithmChoice(name="Medianstop"))
+    log.add(*answered(0), reported(0, 3, final=False))
+    log.add(reported(0, 1), events.TrialEnded("t0", "SUCCEEDED"))
+    log.add(*answered(1), reported(1, 4, final=False))
+    log.add(events.AlgorithmRequested(2, tuner=SUCCESSOR))
+    again = log.add(events.AlgorithmRequested(3, tuner=SUCCESSOR))
+
+    replayed = log.live()
+    log.add(reported(1, 5, final=False))
+    (metric,) = log.new()
+
+    reports = (
+        commands.PastReport("t0", 1, 0, 3),
+        commands.PastReport("t0", end_state="SUCCEEDED"),
+        commands.PastReport("t1", 1, 0, 4),
+    )
+    assert commands.ImportReports(again, reports) in replayed
+    assert isinstance(metric, commands.TellMetric)
+    assert (metric.trial_id, metric.value, metric.customized) == ("t1", 5, True)
+
+
+def test_reports_are_not_sent_where_no_assessor_reads_them() -> None:
+    log = Log()
+    log.add(*answered(0), reported(0, 3, final=False))
+
+    log.add(events.AlgorithmRequested(2, tuner=SUCCESSOR))
+
+    assert [type(command) for command in log.live()] == [commands.Initialize]
+
+
 def test_ended_experiment_wants_no_host() -> None:
     log = Log()
     log.add(events.ExperimentEnded())

@@ -23,6 +23,7 @@ def test_only_commands_with_an_awaited_answer_are_urgent() -> None:
         commands.ImportData(AT, None),
         commands.ImportTrials(AT, ()),
         commands.ImportCurves(AT, ()),
+        commands.ImportReports(AT, ()),
         commands.UpdateSearchSpace(AT, None),
         commands.AddCustomized(AT, 0, None),
     ]

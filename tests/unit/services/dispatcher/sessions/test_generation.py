@@ -25,6 +25,7 @@ from tests.support.scripted_manager import (
     ScriptedManager,
     ended,
     experiment_ended,
+    handed_over,
     metric,
     named,
     scheduled,
@@ -143,6 +144,21 @@ async def test_first_command_initializes_the_host(bench: Bench) -> None:
     await bench.run.aclose()
     assert bench.host.closed == 1
     assert await bench.running is RunEnd.READ_AGAIN
+
+
+async def test_nothing_goes_to_or_from_a_host_whose_tuner_was_replaced(bench: Bench) -> None:
+    await bench.launched()
+    await bench.manager.append(handed_over(2, named("Anneal")))
+    await bench.deliver_new()
+
+    assert await bench.running is RunEnd.READ_AGAIN
+    bench.run.on_outputs([answers.Ready(lookahead=False, assesses=False, provenance=())])
+    bench.run.on_end("it was closed")
+
+    assert len(bench.host.batches) == 1
+    assert bench.owner.reports == []
+    assert bench.owner.deaths == []
+    await bench.run.aclose()
 
 
 async def test_host_that_cannot_be_launched_is_given_up_with_the_reason(bench: Bench) -> None:

@@ -32,9 +32,13 @@ from tests.support.in_process_host import InProcessLauncher
 from tests.support.scripted_manager import (
     ScriptedManager,
     custom,
+    ended,
     experiment_ended,
+    handed_over,
+    metric,
     named,
     requested,
+    stop_requested,
 )
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
@@ -134,6 +138,27 @@ async def test_a_resumed_experiment_is_drawn_again_by_generation(bench: Bench) -
 
     assert result.repeatable
     assert (result.suggestions, result.equal, result.generations) == (24, 24, 2)
+
+
+async def test_an_experiment_that_was_handed_over_is_drawn_again_by_tuner(bench: Bench) -> None:
+    assessor = named("Medianstop", optimize_mode="minimize")
+    await bench.manager.create(SPACE, tuner=named("Random"), assessor=assessor)
+    for number, (parameter_id, parameters) in enumerate(await bench.manager.generate(24)):
+        await bench.manager.finish(parameter_id, parameters["x"], number, number)
+    (running, _), (bad, _) = await bench.manager.generate(2)
+    await bench.manager.append(handed_over(2, named("TPE", optimize_mode="minimize")))
+    await bench.manager.generate(1)
+    await bench.manager.finish(running, 0.1, 1, 1)
+    await bench.manager.append(metric(bad, 99, final=False))
+    advice = await bench.manager.received("stop_advice")
+    await bench.manager.append(stop_requested(advice.trial_id), ended(bad))
+    await bench.manager.generate(2)
+
+    result = (await bench.outcome()).result
+
+    assert result.reason == ""
+    assert (result.suggestions, result.equal, result.generations) == (29, 29, 2)
+    assert (result.stops, result.missing_stops) == (1, ())
 
 
 async def test_a_tuner_that_does_not_repeat_itself_is_detected(

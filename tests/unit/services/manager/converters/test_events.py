@@ -121,6 +121,9 @@ REPORTS = [
 SAMPLES: list[events.Event] = [
     CREATED,
     events.AlgorithmRequested(2, "/root/expt1234"),
+    events.AlgorithmRequested(
+        3, "/root/expt1234", tuner=config_pb2.AlgorithmConfig(name="TPE").SerializeToString()
+    ),
     events.AlgorithmStarted(2, True, False, {"python": "3.11"}),
     events.TrialsRequested("1-0", (4, 5)),
     events.ParametersGenerated(

@@ -12,7 +12,14 @@ from svc_manager.domain.effects import (
 )
 from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import ExitCause
-from tests.unit.services.manager.building import Lab, created, encoded, exited, kinds
+from tests.unit.services.manager.building import (
+    Lab,
+    created,
+    encoded,
+    exited,
+    generated,
+    kinds,
+)
 
 
 def stopped(lab: Lab) -> Lab:
@@ -57,6 +64,76 @@ def test_each_update_adds_one_to_the_revision() -> None:
 
     assert lab.experiment.revision == 4
     assert lab.experiment.budget == Budget(4, 50, 7_200_000)
+
+
+def test_hand_over_requests_the_next_generation_with_the_tuner() -> None:
+    lab = Lab()
+    running = lab.running()
+
+    emitted = lab.command(inputs.ChangeTuner(b"tuner"), "req-1")
+
+    requested = events.AlgorithmRequested(2, "/root/expt1234", tuner=b"tuner")
+    assert emitted[0] == requested
+    assert (lab.experiment.tuner, lab.experiment.revision) == (b"tuner", 1)
+    assert lab.experiment.state is ExperimentState.RUNNING
+    assert running.id in lab.experiment.live
+    assert lab.command(inputs.ChangeTuner(b"tuner"), "req-1") == []
+
+
+def test_no_parameters_are_requested_until_the_next_tuner_has_started() -> None:
+    lab = Lab()
+    lab.waiting()
+
+    lab.command(inputs.ChangeTuner(b"tuner"))
+    for trial in list(lab.experiment.live.values()):
+        lab.command(inputs.KillTrial(trial.id))
+    before = dict(lab.experiment.algorithm.asked)
+    emitted = lab.notification(events.AlgorithmStarted(2, False, False, {}))
+
+    assert before == {}
+    assert kinds(emitted) == [events.AlgorithmStarted, events.TrialsRequested]
+    requested = emitted[1]
+    assert isinstance(requested, events.TrialsRequested)
+    assert requested.request_id.startswith("2-")
+
+
+def test_answers_of_the_replaced_tuner_are_ignored() -> None:
+    lab = Lab()
+    (request_id,) = lab.experiment.algorithm.asked
+    lab.command(inputs.ChangeTuner(b"tuner"))
+
+    answer = lab.notification(generated(request_id, [0, 1]))
+    late = lab.notification(generated("", [], exhausted=True))
+    started = lab.notification(events.AlgorithmStarted(1, False, False, {}))
+    gave_up = lab.notification(inputs.AlgorithmGaveUp(1, "it failed"))
+
+    assert [answer, late, started, gave_up] == [[], [], [], []]
+    assert not lab.experiment.algorithm.exhausted
+
+
+def test_exhausted_experiment_goes_on_with_another_tuner() -> None:
+    lab = Lab()
+    lab.answer(exhausted=True, count=0)
+    before = lab.experiment.state
+
+    lab.command(inputs.ChangeTuner(b"tuner"))
+
+    assert (before, lab.experiment.state) == (ExperimentState.DONE, ExperimentState.RUNNING)
+
+
+@pytest.mark.parametrize("end", ["stopped", "failed"])
+def test_ended_experiment_is_not_handed_over(end: str) -> None:
+    lab = Lab()
+    if end == "stopped":
+        stopped(lab)
+    else:
+        lab.notification(inputs.AlgorithmGaveUp(1, "it failed"))
+    before = len(lab.log)
+
+    with pytest.raises(FailedPreconditionError, match=r"is (STOPPED|ERROR)"):
+        lab.command(inputs.ChangeTuner(b"tuner"))
+
+    assert len(lab.log) == before
 
 
 @pytest.mark.claim("platform", 45)

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 
 from nni_proto.common.v1 import metric_pb2
-from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2_grpc
+from nni_proto.experiment.v1 import config_pb2, experiment_pb2, experiment_service_pb2_grpc
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2 as trial_pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc
@@ -83,6 +83,12 @@ async def test_an_experiment_from_creation_to_deletion(client: Client) -> None:
         pb.UpdateExperimentRequest(experiment_id=experiment_id, trial_concurrency=7)
     )
     assert updated.experiment.config.trial_concurrency == 7
+    handed_over = await client.experiments.UpdateExperiment(
+        pb.UpdateExperimentRequest(
+            experiment_id=experiment_id, tuner=config_pb2.AlgorithmConfig(name="Successor")
+        )
+    )
+    assert handed_over.experiment.config.tuner.name == "Successor"
     await client.experiments.StopExperiment(pb.StopExperimentRequest(experiment_id=experiment_id))
     viewed = await client.experiments.ViewExperiment(
         pb.ViewExperimentRequest(experiment_id=experiment_id, port=8081)

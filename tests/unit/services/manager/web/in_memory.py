@@ -180,6 +180,8 @@ class InMemoryExperiments:
             duration.FromMilliseconds(int(change.max_experiment_duration_s * 1000))
         if change.search_space is not None:
             experiment.config.search_space.CopyFrom(change.search_space)
+        if change.tuner is not None:
+            experiment.config.tuner.CopyFrom(change.tuner)
         experiment.revision += 1
         return experiment
 

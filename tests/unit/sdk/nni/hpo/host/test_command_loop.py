@@ -180,6 +180,7 @@ def test_other_commands_reach_the_algorithm() -> None:
         {"op": "trial_end", "end": ["t", 0, "SUCCEEDED", False], **position},
         {"op": "import_data", "data": [], **position},
         {"op": "import_curves", "curves": [], **position},
+        {"op": "import_reports", "reports": [["u", 1, 0, 0.5], ["u", "SUCCEEDED"]], **position},
         {"op": "recorded", "parameters": [[1, {"x": 0.1}]], **position},
         {"op": "update_search_space", "search_space": "no map", **position},
         {"op": "add_customized", "parameter_id": 2, "parameters": {}, **position},

@@ -303,3 +303,15 @@ def test_curves_are_for_tuners_that_learn_from_stops(tuner: Recorder, calls: lis
     driver.import_curves(curves)
 
     assert tuner.calls == calls
+
+
+def test_earlier_reports_reach_the_assessor_alone(bench: Bench) -> None:
+    bench.hosting.import_reports(
+        [["a", 1, 0, 3], ["a", 1, 1, 4], ["a", "SUCCEEDED"], ["b", 1, 0, 5], ["c", 1, 0, -1]]
+    )
+    bench.hosting.metric(MetricCommand("b", 1, 0, False, 1, 6, customized=True))
+
+    assert bench.assessor.seen == [[3], [3, 4], [5], [-1], [5, 6]]
+    assert bench.assessor.ended == [("a", True)]
+    assert bench.said == [{"stop": "c"}]
+    assert bench.tuner.calls == []

@@ -63,6 +63,11 @@ async def test_experiment_that_is_deleted_while_the_list_is_made_is_left_out(sit
         ("MAX_EXEC_DURATION", {"maxExecDuration": 60}, {"maxExperimentDuration": "60s"}),
         ("SEARCH_SPACE", {"searchSpace": '{"y": 1}'}, {"searchSpace": {"y": 1}}),
         ("SEARCH_SPACE", {"searchSpace": {"y": 2}}, {"searchSpace": {"y": 2}}),
+        (
+            "TUNER",
+            {"tuner": {"name": "TPE", "classArgs": {"optimize_mode": "minimize"}}},
+            {"tuner": {"name": "TPE", "classArgs": {"optimize_mode": "minimize"}}},
+        ),
     ],
 )
 @pytest.mark.claim("platform", 45)

@@ -1,0 +1,102 @@
+"""Results and reports of earlier generations, as commands for the host of a later one."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from svc_dispatcher.domain import commands
+from svc_dispatcher.domain.values import Payload, Position
+
+REPORTS_AT_ONCE: Final = 1_000
+"""Maximum reports of one `ImportReports`: a command is one message to the host."""
+
+
+class PastResults:
+    """Results of earlier trials and data that users imported, in the order of the log."""
+
+    def __init__(self) -> None:
+        self._items: list[Payload | list[tuple[Payload, Payload, str]]] = []
+
+    def add_trial(self, parameters: Payload, value: Payload, proposer: str) -> None:
+        """Append the result of a trial.
+
+        Args:
+            parameters: its configuration.
+            value: its final result.
+            proposer: label of the tuner, of several, that proposed it; else empty.
+        """
+        if not self._items or not isinstance(self._items[-1], list):
+            self._items.append([])
+        samples = self._items[-1]
+        assert isinstance(samples, list), "appended above"
+        samples.append((parameters, value, proposer))
+
+    def add_data(self, data: Payload) -> None:
+        """Append data that the user has imported."""
+        self._items.append(data)
+
+    def remove_proposers(self) -> None:
+        """Remove the labels of the tuners: those of another tuner mean nothing to the next one."""
+        for samples in self._items:
+            if isinstance(samples, list):
+                samples[:] = [(parameters, value, "") for parameters, value, _ in samples]
+
+    def import_commands(self, position: Position) -> Iterator[commands.Command]:
+        """Yield the commands that import all of it, in order."""
+        for item in self._items:
+            if isinstance(item, list):
+                yield import_of(position, item)
+            else:
+                yield commands.ImportData(position, item)
+
+    def clear(self) -> None:
+        """Drop all results."""
+        self._items.clear()
+
+
+def import_of(
+    position: Position, samples: list[tuple[Payload, Payload, str]]
+) -> commands.ImportTrials:
+    """Return the command that imports results of trials, with the labels of their tuners if any.
+
+    Args:
+        position: event that the command comes from.
+        samples: parameters, result and label; an empty label for none.
+    """
+    proposers = tuple(proposer for _, _, proposer in samples)
+    return commands.ImportTrials(
+        position,
+        tuple((parameters, value) for parameters, value, _ in samples),
+        proposers if any(proposers) else (),
+    )
+
+
+def reports_to_assessor(
+    earlier: Iterable[commands.Command], position: Position
+) -> Iterator[commands.ImportReports]:
+    """Yield the reports in commands to an earlier host, for the same assessor in the next host.
+
+    Args:
+        earlier: commands of the generation before.
+        position: event that the commands come from.
+    """
+    reports: list[commands.PastReport] = []
+    for command in earlier:
+        reports += _reports_in(command)
+    for start in range(0, len(reports), REPORTS_AT_ONCE):
+        yield commands.ImportReports(position, tuple(reports[start : start + REPORTS_AT_ONCE]))
+
+
+def _reports_in(command: commands.Command) -> Iterable[commands.PastReport]:
+    match command:
+        case commands.TellMetric(final=False):
+            return (
+                commands.PastReport(
+                    command.trial_id, command.attempt, command.sequence, command.value
+                ),
+            )
+        case commands.TellEnd(trial_id=trial_id, state=state):
+            return (commands.PastReport(trial_id, end_state=state),)
+        case commands.ImportReports(reports=reports):
+            return reports
+        case _:
+            return ()
