@@ -62,6 +62,7 @@ def hand_over(study: SharedStudy, client: ManagerClient, name: str) -> Figure:
     message = algorithm_to_proto(replacement_tuner(name))
     began_s = time.perf_counter()
     client.update(NAME, tuner=message)
+    accepted_s = time.perf_counter() - began_s
     trial = study.ask()
     took_s = time.perf_counter() - began_s
     origin = provenance(client, trial.id)
@@ -69,7 +70,8 @@ def hand_over(study: SharedStudy, client: ManagerClient, name: str) -> Figure:
     assert int(str(origin["results"])) >= RESULTS
     study.tell(trial, 1.0)
     study.tell(running, 1.0)
-    return at_most(f"hand-over of {origin['results']} results to {name}", took_s, LIMIT_S, " s")
+    what = f"hand-over of {origin['results']} results to {name}"
+    return at_most(what, took_s, LIMIT_S, " s", f"accepted after {accepted_s:.2g} s")
 
 
 def main() -> None:
