@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from nni.experiment import Experiment, TrialJob
+from nni.experiment import Experiment
 from nni.experiment.errors import ConfigError
 from tests.support import wait
-from tests.support.experiments import PATIENT, write_experiment
-from tests.support.local_shape import LocalShape
-from tests.support.nnictl import Nnictl, nnictl, shared_shape
+from tests.support.experiments import PATIENT, trials_in_order, write_experiment
+from tests.support.nnictl import Nnictl, nnictl, services_here, shared_shape
 from tests.support.ports import free_port
 
-__all__ = ["nnictl", "shared_shape"]  # fixtures
+__all__ = ["nnictl", "services_here", "shared_shape"]  # fixtures
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -56,19 +55,6 @@ class Diary(Tuner):
 """
 
 
-@pytest.fixture(autouse=True)
-def services(shared_shape: LocalShape, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOME", "NNI_HOME", "PATH"):
-        monkeypatch.setenv(name, shared_shape.environment[name])
-
-
-def begun(nnictl: Nnictl, config: Path) -> Experiment:
-    """Create an experiment by the command line, and open it here."""
-    port = free_port()
-    nnictl.create(config, port=port)
-    return Experiment.connect(port)
-
-
 def space_file(folder: Path, space: Mapping[str, Any]) -> Path:
     path = folder / "space.json"
     path.write_text(json.dumps(space), "utf-8")
@@ -77,11 +63,7 @@ def space_file(folder: Path, space: Mapping[str, Any]) -> Path:
 
 def points(experiment: Experiment) -> list[Any]:
     """Return the parameters of all trials in their order."""
-    return [job.hyperParameters[0].parameters for job in in_order(experiment)]
-
-
-def in_order(experiment: Experiment) -> list[TrialJob]:
-    return sorted(experiment.list_trial_jobs(), key=lambda job: job.sequenceId)
+    return [job.hyperParameters[0].parameters for job in trials_in_order(experiment)]
 
 
 def wait_for_trials(experiment: Experiment, trials: int) -> None:
@@ -93,7 +75,7 @@ def wait_for_trials(experiment: Experiment, trials: int) -> None:
 @pytest.mark.parametrize("meanwhile", ["nothing", "kill of the dispatcher", "stop and resume"])
 def test_later_trials_lie_in_the_new_space(nnictl: Nnictl, tmp_path: Path, meanwhile: str) -> None:
     config = write_experiment(tmp_path, TRIAL, tuner={"name": "TPE"}, maxTrialNumber=4)
-    experiment = begun(nnictl, config)
+    experiment = nnictl.begin(config)
     assert experiment.wait_completion()
 
     nnictl("update", "searchspace", experiment.id, "-f", space_file(tmp_path, LATER))
@@ -118,7 +100,7 @@ def test_a_grid_that_was_complete_goes_on_with_what_is_new(nnictl: Nnictl, tmp_p
     config = write_experiment(
         tmp_path, TRIAL, tuner={"name": "GridSearch"}, searchSpace=small, maxTrialNumber=9
     )
-    experiment = begun(nnictl, config)
+    experiment = nnictl.begin(config)
     assert experiment.wait_completion()
 
     large = {"x": {"_type": "choice", "_value": [1, 2, 3, 4]}}
@@ -140,7 +122,7 @@ def test_a_grid_that_was_complete_goes_on_with_what_is_new(nnictl: Nnictl, tmp_p
 def test_a_space_that_cannot_be_searched_changes_nothing(
     nnictl: Nnictl, tmp_path: Path, space: dict[str, Any], error: str
 ) -> None:
-    experiment = begun(nnictl, write_experiment(tmp_path, PATIENT, tuner={"name": "GPTuner"}))
+    experiment = nnictl.begin(write_experiment(tmp_path, PATIENT, tuner={"name": "GPTuner"}))
     before = experiment.get_experiment_profile()
 
     refused = nnictl(
@@ -154,7 +136,7 @@ def test_a_space_that_cannot_be_searched_changes_nothing(
 
 
 def test_an_algorithm_that_keeps_its_first_space_says_so(nnictl: Nnictl, tmp_path: Path) -> None:
-    experiment = begun(nnictl, write_experiment(tmp_path, PATIENT, tuner={"name": "SMAC"}))
+    experiment = nnictl.begin(write_experiment(tmp_path, PATIENT, tuner={"name": "SMAC"}))
     before = experiment.get_experiment_profile()
 
     refused = nnictl(
@@ -166,7 +148,7 @@ def test_an_algorithm_that_keeps_its_first_space_says_so(nnictl: Nnictl, tmp_pat
 
 
 def test_python_api_raises_the_same_error(nnictl: Nnictl, tmp_path: Path) -> None:
-    experiment = begun(nnictl, write_experiment(tmp_path, PATIENT))
+    experiment = nnictl.begin(write_experiment(tmp_path, PATIENT))
 
     with pytest.raises(ConfigError, match="unifrom"):
         experiment.update_search_space({"x": {"_type": "unifrom", "_value": [0, 1]}})
@@ -186,7 +168,7 @@ def test_another_tuner_takes_over_a_running_experiment(nnictl: Nnictl, tmp_path:
     config = write_experiment(
         tmp_path, TRIAL, tuner={"name": "Random"}, searchSpace=space, maxTrialNumber=3
     )
-    experiment = begun(nnictl, config)
+    experiment = nnictl.begin(config)
     assert experiment.wait_completion()
     update = ("update", "tuner", experiment.id, "-f")
 
@@ -198,7 +180,7 @@ def test_another_tuner_takes_over_a_running_experiment(nnictl: Nnictl, tmp_path:
 
     assert "Nonsense" in unknown.stderr
     assert "GPTuner" in unsupported.stderr
-    assert [job.tuner for job in in_order(experiment)] == ["Random"] * 3 + ["TPE"] * 3
+    assert [job.tuner for job in trials_in_order(experiment)] == ["Random"] * 3 + ["TPE"] * 3
     assert "TPE" in nnictl("experiment", "compare", experiment.id).stdout
     assert nnictl.status(experiment.id)["errors"] == []
 
@@ -222,7 +204,7 @@ def test_own_trials_count_and_are_shown_but_not_learnt(nnictl: Nnictl, tmp_path:
         trialConcurrency=1,
         maxTrialNumber=3,
     )
-    experiment = begun(nnictl, config)
+    experiment = nnictl.begin(config)
     first = waiting(experiment)
 
     nnictl("trial", "add", experiment.id, "-P", '{"x": 9, "flag": true}')
@@ -233,7 +215,7 @@ def test_own_trials_count_and_are_shown_but_not_learnt(nnictl: Nnictl, tmp_path:
 
     assert "has no trial left" in no_room.stderr
     assert points(experiment)[1:] == [{"x": 9, "flag": True}, {"x": 7}]
-    own = in_order(experiment)[1:]
+    own = trials_in_order(experiment)[1:]
     assert {job.hyperParameters[0].parameter_source for job in own} == {"customized"}
     assert [job.finalMetricData[0].data for job in own] == [9.0, 7.0]
     diary = nnictl.shape.root / experiment.id / "log" / "diary.txt"
@@ -252,7 +234,7 @@ def test_batch_goes_on_around_own_trials(nnictl: Nnictl, tmp_path: Path) -> None
         trialConcurrency=1,
         maxTrialNumber=9,
     )
-    experiment = begun(nnictl, config)
+    experiment = nnictl.begin(config)
     first = waiting(experiment)
 
     experiment.add_trial({"x": 9})

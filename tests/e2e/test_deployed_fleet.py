@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 
 from tests.support import wait
 from tests.support.compose_deployment import TOKEN, ComposeDeployment, compose_deployment
+from tests.support.joined_machines import Desk
 from tests.support.stores import S3Server
 
 pytest.importorskip("cryptography")
@@ -49,7 +47,9 @@ def test_machine_from_outside_joins_a_pool_of_the_compose_file_and_runs_its_tria
     with compose_deployment(tmp_path, shared_s3, [], PARTS) as deployment:
         nnictl(deployment, "pool", "create", str(code / "pool.yml"))
         invited = nnictl(deployment, "runner", "invite", "--pool", "desks", "--json")
-        joined = join(tmp_path / "desk", json.loads(invited))
+        desk = Desk(tmp_path / "desk", json.loads(invited))
+        desk.home.mkdir()
+        joined = desk.join()
         try:
             created = nnictl(deployment, "create", "--config", str(code / "config.yml"))
             experiment = created.partition("The experiment id is ")[2].split()[0]
@@ -80,24 +80,3 @@ def nnictl(deployment: ComposeDeployment, *words: str) -> str:
 def status(deployment: ComposeDeployment, experiment: str) -> str:
     answer: Any = deployment.processes.call("GET", f"/experiments/{experiment}/check-status", TOKEN)
     return str(answer["status"])
-
-
-def join(home: Path, invitation: dict[str, str]) -> subprocess.Popen[bytes]:
-    """Join by the invitation from a machine that knows nothing else of the installation."""
-    home.mkdir()
-    own = {name: text for name, text in os.environ.items() if not name.startswith("NNI_")}
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-P", "-m", "nni.cli.main", "runner", "join"),
-            *(f"https://{invitation['address']}", "--pool", "desks", "--slots", "2"),
-        ],
-        env={**own, "HOME": str(home)},
-        cwd=home,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdin is not None
-    process.stdin.write(f"{invitation['word']}\n".encode())
-    process.stdin.close()
-    return process

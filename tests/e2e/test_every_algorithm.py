@@ -14,9 +14,9 @@ from nni.hpo.registry.built_in import BUILT_IN
 from nni.hpo.registry.entries import AlgorithmEntry
 from tests.support.experiments import write_experiment
 from tests.support.local_shape import LocalShape
-from tests.support.nnictl import shared_shape
+from tests.support.nnictl import services_here, shared_shape
 
-__all__ = ["shared_shape"]  # a fixture
+__all__ = ["services_here", "shared_shape"]  # fixtures
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -86,12 +86,6 @@ OBJECTIVES = {
     for name in ("NSGA2", "MOASHA")
 }
 TRIALS = 7
-
-
-@pytest.fixture(autouse=True)
-def services(shared_shape: LocalShape, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOME", "NNI_HOME", "PATH"):
-        monkeypatch.setenv(name, shared_shape.environment[name])
 
 
 def changes(entry: AlgorithmEntry) -> dict[str, Any]:

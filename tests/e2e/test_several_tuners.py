@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from nni.experiment import Experiment
-from tests.support.experiments import write_experiment
-from tests.support.local_shape import LocalShape
-from tests.support.nnictl import Nnictl, nnictl, shared_shape
+from tests.support.experiments import trials_in_order, write_experiment
+from tests.support.nnictl import Nnictl, nnictl, services_here, shared_shape
 from tests.support.ports import free_port
 
-__all__ = ["nnictl", "shared_shape"]  # fixtures
+__all__ = ["nnictl", "services_here", "shared_shape"]  # fixtures
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -27,30 +26,16 @@ SEVERAL: dict[str, Any] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def services(shared_shape: LocalShape, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOME", "NNI_HOME", "PATH"):
-        monkeypatch.setenv(name, shared_shape.environment[name])
-
-
-def begun(nnictl: Nnictl, config: Path) -> Experiment:
-    port = free_port()
-    nnictl.create(config, port=port)
-    return Experiment.connect(port)
-
-
 def tuners_of(experiment: Experiment) -> list[str]:
     """Return the proposer of each trial in their order."""
-    return [
-        job.tuner for job in sorted(experiment.list_trial_jobs(), key=lambda job: job.sequenceId)
-    ]
+    return [job.tuner for job in trials_in_order(experiment)]
 
 
 def test_tuners_take_turns_and_are_compared_across_a_kill_and_a_resume(
     nnictl: Nnictl, tmp_path: Path
 ) -> None:
     config = write_experiment(tmp_path, seed=3, maxTrialNumber=5, **SEVERAL)
-    experiment = begun(nnictl, config)
+    experiment = nnictl.begin(config)
     assert experiment.wait_completion()
     nnictl.shape.kill("dispatcher")
     experiment.update_max_trial_number(8)
@@ -79,7 +64,7 @@ def test_tuners_take_turns_and_are_compared_across_a_kill_and_a_resume(
 
 def test_bandit_shares_the_budget_and_replays(nnictl: Nnictl, tmp_path: Path) -> None:
     config = write_experiment(tmp_path, maxTrialNumber=16, tunerPolicy="bandit", **SEVERAL)
-    experiment = begun(nnictl, config)
+    experiment = nnictl.begin(config)
     assert experiment.wait_completion()
 
     counts = Counter(tuners_of(experiment))

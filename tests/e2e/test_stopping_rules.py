@@ -9,11 +9,10 @@ import pytest
 from nni.experiment import Experiment
 from tests.support import wait
 from tests.support.experiments import write_experiment
-from tests.support.local_shape import LocalShape
-from tests.support.nnictl import Nnictl, nnictl, shared_shape
+from tests.support.nnictl import Nnictl, nnictl, services_here, shared_shape
 from tests.support.ports import free_port
 
-__all__ = ["nnictl", "shared_shape"]  # fixtures
+__all__ = ["nnictl", "services_here", "shared_shape"]  # fixtures
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -29,12 +28,6 @@ while number == 4 and not pathlib.Path("go").exists():
     time.sleep(0.02)
 nni.report_final_result(1.0 if number == 0 else 0.5)
 """
-
-
-@pytest.fixture(autouse=True)
-def services(shared_shape: LocalShape, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOME", "NNI_HOME", "PATH"):
-        monkeypatch.setenv(name, shared_shape.environment[name])
 
 
 def succeeded(experiment: Experiment) -> int:

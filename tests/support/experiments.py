@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from nni.experiment import Experiment, TrialJob
+
 INSTANT = """\
 import nni
 
@@ -55,3 +57,8 @@ def write_experiment(folder: Path, script: str = INSTANT, **changes: object) -> 
     path = folder / "config.yml"
     path.write_text(json.dumps(given))  # JSON is YAML
     return path
+
+
+def trials_in_order(experiment: Experiment) -> list[TrialJob]:
+    """Return the trials of an experiment by their sequence numbers."""
+    return sorted(experiment.list_trial_jobs(), key=lambda job: job.sequenceId)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nni.experiment import Experiment
 from tests.support.local_shape import LocalShape
 from tests.support.ports import free_port
 from tests.support.servers import require_binary
@@ -71,6 +72,12 @@ class Nnictl:
         assert found is not None, out
         return found[1]
 
+    def begin(self, config: Path) -> Experiment:
+        """Create an experiment, and open it in this process, which `services_here` prepares."""
+        port = free_port()
+        self.create(config, port=port)
+        return Experiment.connect(port)
+
     def trials(self, experiment_id: str) -> list[dict[str, Any]]:
         """Return the trials of an experiment."""
         found: list[dict[str, Any]] = self.json("trial", "ls", experiment_id, "--json")
@@ -91,6 +98,13 @@ def shared_shape(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalShap
         yield shape
     finally:
         Nnictl(shape)("down")
+
+
+@pytest.fixture(autouse=True)
+def services_here(shared_shape: LocalShape, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients in this process use the shared services, in modules that import this."""
+    for name in ("HOME", "NNI_HOME", "PATH"):
+        monkeypatch.setenv(name, shared_shape.environment[name])
 
 
 @pytest.fixture
