@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
 
 from nni.plot.backends import Backend, draw
@@ -45,7 +46,7 @@ def history(
     sign = sign_of(optimize_mode)
     trials = finished(trials_of(source), metric)
     values = [trial.values[metric] for trial in trials]
-    best = [sign * value for value in _running_minimum([sign * value for value in values])]
+    best = _best_so_far(values, sign)
     numbers = [trial.number for trial in trials]
     marks = [
         Series("trial", numbers, values, texts=[describe(trial) for trial in trials]),
@@ -171,8 +172,8 @@ def tuners(
         raise ValueError("source must have trials that name their tuner, as an experiment has")
     marks = []
     for tuner in dict.fromkeys(trial.tuner for trial in trials):
-        losses = [sign * trial.values[metric] for trial in trials if trial.tuner == tuner]
-        best = [sign * loss for loss in _running_minimum(losses)]
+        values = [trial.values[metric] for trial in trials if trial.tuner == tuner]
+        best = _best_so_far(values, sign)
         marks.append(Series(tuner, list(range(1, len(best) + 1)), best, style="steps"))
     scale = scale_of([trial.values[metric] for trial in trials])
     panel = Panel(ChartAxis("trials of the tuner"), ChartAxis(metric, scale), marks)
@@ -265,8 +266,7 @@ def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _running_minimum(values: Sequence[float]) -> Iterator[float]:
-    best = math.inf
-    for value in values:
-        best = min(best, value)
-        yield best
+def _best_so_far(values: Sequence[float], sign: int) -> list[float]:
+    """Return the best value until each; with sign 1 the least is best, with -1 the largest."""
+    best = accumulate((sign * value for value in values), min, initial=math.inf)
+    return [sign * loss for loss in best][1:]

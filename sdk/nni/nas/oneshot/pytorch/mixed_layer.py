@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -142,11 +143,7 @@ def path_layer_hook(
         arguments: `path`, the `SampledPath`.
     """
     del memo
-    slicing = _slicing_of_mutable(module)
-    if slicing is None or not isinstance(module, ParametrizedModule):
-        return None
-    with _named(module, name):
-        return PathMixedLayer(module, slicing, arguments["path"])
+    return _mixed(module, name, partial(PathMixedLayer, path=arguments["path"]))
 
 
 def mixing_layer_hook(
@@ -161,11 +158,18 @@ def mixing_layer_hook(
         arguments: `architecture`, the `ArchitectureWeights`.
     """
     del memo
+    return _mixed(module, name, partial(MixingLayer, weights=arguments["architecture"]))
+
+
+def _mixed(
+    module: nn.Module, name: str, mix: Callable[[ParametrizedModule, LayerSlicing], MixedLayer]
+) -> HookResult:
+    """Return a layer that takes the place of one of mutable size; None for other modules."""
     slicing = _slicing_of_mutable(module)
     if slicing is None or not isinstance(module, ParametrizedModule):
         return None
     with _named(module, name):
-        return MixingLayer(module, slicing, arguments["architecture"])
+        return mix(module, slicing)
 
 
 @contextmanager
