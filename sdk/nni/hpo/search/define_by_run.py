@@ -19,14 +19,14 @@ from nni.errors import NoMoreTrialError
 from nni.hpo.base import Tuner
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of, require_numbers
-from nni.hpo.search.earlier_results import EarlierResults, samples_of
+from nni.hpo.search.earlier_results import EarlierResults, WarmStartWay, samples_of
 from nni.hpo.search.evaluation import TrialReporter
+from nni.hpo.search.local_results import LocalResults
 from nni.hpo.search.managed_tuner import DuplicatePolicy, SearchPlan, managed
-from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial, checked_attribute
+from nni.hpo.search.outcomes import Outcomes, StudyTrial, checked_attribute
 from nni.hpo.search.stopping_rules import StoppingRule
 from nni.hpo.search.study import Study, make_tuner
 from nni.hpo.search.suggested_ranges import SuggestedRange, float_range, int_range, options_of
-from nni.hpo.search.trial_table import ResultTable
 from nni.hpo.space.feasibility import read_parameters
 
 _SEED_BITS: Final = 31
@@ -219,7 +219,7 @@ class _OpenTrial:
     """Number of the inner study."""
 
 
-class DefineByRunStudy(ResultTable):
+class DefineByRunStudy(LocalResults):
     """Search with an ask-and-tell interface whose trials suggest their hyperparameters.
 
     Starts no thread. Its methods, and those of its trials, may be called from several threads. With
@@ -234,6 +234,7 @@ class DefineByRunStudy(ResultTable):
         duplicates: policy for repeated proposals, see `Study`.
         warm_start_from: results of earlier searches, see `Study`; values of unknown
             hyperparameters are left out, samples with values outside the ranges, too.
+        warm_start_by: `value`; a warm start by `rank` needs a space that is known at the start.
         stop: stopping rules.
         seed: seed of the tuner and of first values; None for a random one.
 
@@ -250,7 +251,7 @@ class DefineByRunStudy(ResultTable):
         True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - documented signature
         self,
         *,
         tuner: str | Tuner = "auto",
@@ -259,10 +260,16 @@ class DefineByRunStudy(ResultTable):
         constraints: Sequence[Mapping[str, JsonValue]] | None = None,
         duplicates: DuplicatePolicy = "replicate",
         warm_start_from: EarlierResults = None,
+        warm_start_by: WarmStartWay = "value",
         stop: StoppingRule | Sequence[StoppingRule] = (),
         seed: int | None = None,
     ) -> None:
         self._objectives: Objectives = objectives_of(optimize_mode, constraints)
+        if warm_start_by != "value":
+            raise ValueError(
+                f"warm_start_by must be 'value' without a search space, got {warm_start_by!r}; "
+                "declare the space and use Study or optimize(objective, search_space)"
+            )
         rules = tuple(stop) if isinstance(stop, Sequence) else (stop,)
         # Errors of the arguments come now, not with the first result.
         plan = SearchPlan(self._objectives, duplicates, rules=rules)
@@ -494,37 +501,6 @@ class DefineByRunStudy(ResultTable):
         elif not inner.stopped_because:
             inner.enqueue(codes)
             inner.tell(inner.ask(), None)
-
-    @property
-    def best_value(self) -> float:
-        """Value of the incumbent, see `Study`.
-
-        Raises:
-            ValueError: there is no feasible finite result, or there are several objectives.
-        """
-        return self._outcomes.best()[0]
-
-    @property
-    def best_trial(self) -> StudyTrial:
-        """The incumbent: the first trial with `best_value`; ValueError if there is none."""
-        return self._outcomes.best()[1]
-
-    @property
-    def best_parameters(self) -> JsonValue:
-        """Values that the incumbent has suggested; ValueError if there is none."""
-        return self.best_trial.parameters
-
-    @property
-    def pareto_front(self) -> list[FrontPoint]:
-        """The non-dominated trials, in the order of `tell`, see `Study`."""
-        with self._lock:
-            return self._outcomes.front()
-
-    @property
-    def results(self) -> list[tuple[StudyTrial, JsonValue]]:
-        """All trials with a result, and the result, in the order of `tell`."""
-        with self._lock:
-            return list(self._outcomes.results)
 
     @property
     def explanation(self) -> str:

@@ -13,17 +13,16 @@ from nni.hpo.base import EARLY_STOPPED, FAILED, Resumable, Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of, require_numbers
 from nni.hpo.registry.factory import create
-from nni.hpo.search.earlier_results import EarlierResults, samples_of
+from nni.hpo.search.earlier_results import EarlierResults, WarmStartWay, split_by_way
+from nni.hpo.search.local_results import LocalResults
 from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
 from nni.hpo.search.outcomes import (
-    FrontPoint,
     Outcomes,
     Recommendation,
     StudyTrial,
     checked_attribute,
 )
 from nni.hpo.search.stopping_rules import StoppingRule
-from nni.hpo.search.trial_table import ResultTable
 from nni.hpo.space.typed_space import TypedSpace, is_type_of_space, with_entries
 
 
@@ -68,7 +67,7 @@ def make_tuner(
     return create("tuner", tuner, arguments, seed, optimize_mode)
 
 
-class Study(ResultTable):
+class Study(LocalResults):
     """Search with an ask-and-tell interface.
 
     Starts no thread. Its methods may be called from several threads; one lock serialises the tuner.
@@ -90,6 +89,9 @@ class Study(ResultTable):
         warm_start_from: results of earlier searches of this space: a `Study`, a result of
             `optimize`, samples `{"parameter", "value"}`, the path of a file of them as
             `nnictl experiment export` writes it, or a list of these.
+        warm_start_by: `value`: they are results of the same objective; or `rank`: they are of
+            related tasks, each item of the list a search of its own, whose results count by their
+            ranks in it. For one objective; other spaces that share parameters are accepted.
         stop: stopping rules, such as `NoImprovement(30)`; for one objective.
         seed: seed of the tuner; None for a random one.
 
@@ -117,14 +119,17 @@ class Study(ResultTable):
         constraints: Sequence[Mapping[str, JsonValue]] | None = None,
         duplicates: DuplicatePolicy = "replicate",
         warm_start_from: EarlierResults = None,
+        warm_start_by: WarmStartWay = "value",
         stop: StoppingRule | Sequence[StoppingRule] = (),
         seed: int | None = None,
     ) -> None:
         self._objectives = objectives_of(optimize_mode, constraints)
+        known, earlier = split_by_way(warm_start_from, warm_start_by)
         plan = SearchPlan(
             self._objectives,
             duplicates,
-            known=tuple(samples_of(warm_start_from)),
+            known=known,
+            earlier=earlier,
             rules=tuple(stop) if isinstance(stop, Sequence) else (stop,),
         )
         self._tuner: ManagedTuner = managed(
@@ -373,17 +378,6 @@ class Study(ResultTable):
         return self._tuner
 
     @property
-    def best_value(self) -> float:
-        """Value of the incumbent: the best feasible result as it was measured.
-
-        Under noise it is a lucky one; see `recommended`.
-
-        Raises:
-            ValueError: there is no feasible finite result, or there are several objectives.
-        """
-        return self._outcomes.best()[0]
-
-    @property
     def recommended(self) -> Recommendation:
         """The trial that the tuner's model expects to be best, where results are noisy.
 
@@ -395,32 +389,6 @@ class Study(ResultTable):
         """
         with self._lock, one_blas_thread():
             return self._outcomes.recommended(self._tuner.expected_results)
-
-    @property
-    def best_trial(self) -> StudyTrial:
-        """The incumbent: the first trial with `best_value`; ValueError if there is none."""
-        return self._outcomes.best()[1]
-
-    @property
-    def best_parameters(self) -> JsonValue:
-        """Configuration of the incumbent; ValueError if there is none."""
-        return self.best_trial.parameters
-
-    @property
-    def pareto_front(self) -> list[FrontPoint]:
-        """The non-dominated trials, in the order of `tell`.
-
-        With one objective these are all trials with the best value. Infeasible results, and those
-        without finite numbers, are excluded.
-        """
-        with self._lock:
-            return self._outcomes.front()
-
-    @property
-    def results(self) -> list[tuple[StudyTrial, JsonValue]]:
-        """All trials with a result, and the result, in the order of `tell`."""
-        with self._lock:
-            return list(self._outcomes.results)
 
     @property
     def explanation(self) -> str:
