@@ -182,8 +182,8 @@ def test_trial_runs_by_itself_without_nni_around_it(name: str, tmp_path: Path) -
 
 GROUPS = ("compression", "integrations", "nas")
 """Folders of examples that are no experiments, but scripts and jobs."""
-SCRIPTS = {"shared-study"}
-"""Folders of one script."""
+SCRIPTS = {"notebooks", "shared-study"}
+"""Folders without a configuration."""
 NAMES = sorted(
     path.relative_to(EXAMPLES).as_posix()
     for folder in (EXAMPLES, *(EXAMPLES / group for group in GROUPS))

@@ -13,6 +13,7 @@ import yaml
 from nni.experiment import Experiment
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl, nnictl, shared_shape
+from tests.support.notebooks import Notebook
 from tests.support.ports import free_port
 
 __all__ = ["nnictl", "shared_shape"]  # fixtures
@@ -124,3 +125,36 @@ def test_options_of_a_program_are_tuned(nnictl: Nnictl, tmp_path: Path) -> None:
     assert all(parameters(trial)["lc"] + parameters(trial)["lp"] <= 4 for trial in trials)
     assert all(result(trial)["seconds"] > 0 for trial in trials)
     assert result(trials[0])["ratio"] < 0.25
+
+
+def test_tuner_of_the_example_leaves_out_what_its_rule_forbids(
+    nnictl: Nnictl, tmp_path: Path
+) -> None:
+    _experiment, trials = run(nnictl, tmp_path, "scaling", 2)
+
+    # The first two of the grid, by hand; those before cost less.
+    factors = [
+        tuple(parameters(trial)[name] for name in ("alpha", "beta", "gamma")) for trial in trials
+    ]
+    assert factors == [(1.0, 1.0, 1.4), (1.0, 1.1, 1.3)]
+
+
+@pytest.mark.usefixtures("nnictl")  # which stops the experiment if a cell fails
+def test_notebooks_start_change_and_stop_an_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(EXAMPLES / "notebooks", tmp_path / "notebooks"))
+    monkeypatch.chdir(folder)
+    port = {"8080": str(free_port())}
+    start = Notebook(folder / "python_api_start.ipynb", port)
+    connect = Notebook(folder / "python_api_connect.ipynb", port)
+
+    shown = start.run(until="experiment.stop()")
+    changed = connect.run()
+    start.run()
+
+    best, _parameters = shown[-2]
+    assert best > 0.95
+    assert changed[1][1] == 10
+    assert changed[2:4] == [10, 12]
+    assert changed[-1] == 12
