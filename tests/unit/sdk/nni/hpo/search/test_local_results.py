@@ -49,4 +49,4 @@ def test_without_a_result_there_is_no_incumbent(name: str) -> None:
 
     with pytest.raises(ValueError, match="no "):
         getattr(told, name)
-    assert told.results == told.pareto_front == []
+    assert (told.results, told.pareto_front) == ([], [])
