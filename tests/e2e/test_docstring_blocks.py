@@ -28,6 +28,7 @@ MODULES = [
 LIBRARIES = {
     "keras": "keras",
     "mlflow": "mlflow",
+    "ray_tune": "ray",
     "wandb": "wandb",
     "tensorboard": "tensorboardX",
     "tracking": "tensorboardX",

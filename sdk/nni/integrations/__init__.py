@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         optuna_search_space,
         to_optuna,
     )
+    from nni.integrations.ray_tune import NNISearch
     from nni.integrations.sklearn import NNISearchCV
     from nni.integrations.tensorboard import TensorBoardCallback, report_to_tensorboard
     from nni.integrations.tracking import TrackedTrial
@@ -34,6 +35,7 @@ _HOMES = {
     "LightningCallback": "lightning",
     "MlflowCallback": "mlflow",
     "NNISampler": "optuna",
+    "NNISearch": "ray_tune",
     "NNISearchCV": "sklearn",
     "OptunaTuner": "optuna",
     "TensorBoardCallback": "tensorboard",
@@ -57,6 +59,7 @@ __all__ = [
     "LightningCallback",
     "MlflowCallback",
     "NNISampler",
+    "NNISearch",
     "NNISearchCV",
     "OptunaTuner",
     "TensorBoardCallback",
