@@ -28,15 +28,6 @@ class RaySpace:
 
     Raises:
         ValueError: there is no domain, or one that has no equivalent.
-
-    Examples:
-        >>> from ray import tune
-        >>> from nni.integrations._ray_spaces import RaySpace
-        >>> space = RaySpace({"rate": tune.uniform(0, 1), "net": {"act": tune.choice(["a", "b"])}})
-        >>> space.entries["net/act"]
-        {'_type': 'choice', '_value': [0, 1]}
-        >>> space.config({"rate": 0.5, "net/act": 1})
-        {'rate': 0.5, 'net': {'act': 'b'}}
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
