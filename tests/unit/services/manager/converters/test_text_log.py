@@ -47,6 +47,13 @@ def test_an_update_names_what_changed() -> None:
     assert line == ("INFO", "NNIManager", "Update: trialConcurrency = 4")
 
 
+@pytest.mark.parametrize(
+    ("tuner", "line"), [(b"tuner", ("INFO", "NNIManager", "Update: tuner")), (None, None)]
+)
+def test_hand_over_is_an_update_of_the_tuner(tuner: bytes | None, line: Line | None) -> None:
+    assert line_of(events.AlgorithmRequested(2, tuner=tuner)) == line
+
+
 def test_requests_that_were_recorded_need_no_line() -> None:
     assert line_of(events.RequestRecorded("q", "me", "Create")) is None
 

@@ -1,7 +1,7 @@
 import pytest
 
 from nni_proto.common.v1 import value_pb2
-from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
 from nni_proto.trial.v1 import cause_pb2, trial_pb2
 from nni_wire.values import from_value, to_value
 from svc_common.experiment_events.causes import WaitCause, WaitReason
@@ -11,6 +11,7 @@ from svc_manager.converters.views import (
     counts_view,
     experiment_view,
     exported_view,
+    mask_event,
     mask_value,
     trial_view,
 )
@@ -49,6 +50,30 @@ def test_the_configuration_shows_what_updates_have_changed() -> None:
 
     assert config.trial_concurrency == 7
     assert from_value(config.search_space) == {"y": {"_type": "choice"}}
+
+
+TUNER = config_pb2.AlgorithmConfig(name="TPE", class_args=to_value({"api_token": "hush"}))
+
+
+def test_configuration_and_name_are_those_of_the_tuner_that_took_over() -> None:
+    lab = Lab()
+    lab.command(inputs.ChangeTuner(TUNER.SerializeToString()))
+
+    view = experiment_view(lab.experiment, lab.now_ms, agent_count=1)
+
+    assert (view.config.tuner.name, view.algorithm) == ("TPE", "TPE")
+    assert "hush" not in str(view)
+
+
+def test_secrets_of_a_tuner_that_takes_over_are_masked_in_its_event() -> None:
+    event = event_pb2.Event(
+        algorithm_requested=event_pb2.AlgorithmRequested(generation=2, tuner=TUNER)
+    )
+
+    mask_event(event)
+
+    assert event.algorithm_requested.tuner.name == "TPE"
+    assert "hush" not in str(event)
 
 
 def test_texts_with_secret_names_are_masked_at_any_depth() -> None:

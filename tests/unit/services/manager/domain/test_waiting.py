@@ -17,6 +17,13 @@ def test_a_running_experiment_without_suggestions_waits_for_the_algorithm() -> N
     assert waiting_for(Lab().experiment, 1) == "waiting for the algorithm"
 
 
+def test_experiment_without_trials_waits_for_the_tuner_that_takes_over() -> None:
+    lab = Lab()
+    lab.command(inputs.ChangeTuner(b"tuner"))
+
+    assert waiting_for(lab.experiment, 1) == "waiting for the algorithm"
+
+
 def test_trials_without_an_agent_wait_for_one() -> None:
     lab = Lab(Budget(trial_concurrency=3))
     lab.answer()
