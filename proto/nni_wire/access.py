@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}\Z")
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}\Z")
 RESERVED_NAMES: Final = frozenset({"installation", "agents", "anybody-on-this-machine"})
 """Names of callers that are in no access file: the audit trail must not mix them with others."""
-_FIELDS: Final = frozenset({"name", "role", "sha256", "common_name", "created", "expires"})
+_FIELDS: Final = frozenset({"name", "role", "sha256", "common_name", "created", "expires", "pool"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ class AccessEntry:
     """Time of creation; None: unknown."""
     expires: datetime | None = None
     """Time of expiry, aware; None: never."""
+    pool: str = ""
+    """Pool of an agent whose token is limited to its own trials; empty: no limit."""
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.name):
@@ -64,6 +66,8 @@ class AccessEntry:
             raise ValueError(f"role must be one of {', '.join(ROLES)}, got {self.role!r:.80}")
         if bool(self.sha256) == bool(self.common_name):
             raise ValueError(f"{self.name} must have either sha256 or common_name")
+        if self.pool and (self.role != AGENT or not self.sha256):
+            raise ValueError(f"pool of {self.name} must be left out: it is of agents with a token")
         if self.sha256 and not _FINGERPRINT.match(self.sha256):
             raise ValueError(f"sha256 of {self.name} must be 64 hexadecimal digits in lower case")
 
@@ -127,6 +131,7 @@ def _entry(item: Any) -> AccessEntry:  # noqa: ANN401 - a JSON value, checked he
         common_name=item.get("common_name", ""),
         created=_instant(item, "created"),
         expires=_instant(item, "expires"),
+        pool=item.get("pool", ""),
     )
 
 

@@ -24,8 +24,9 @@ from svc_manager.blobs.references import hashes_in
 from svc_manager.domain.quota import Quota
 from svc_manager.usecases.storage import BlobPolicy, build_blob_services
 from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
+from svc_trial_runner.domain.claims import AttemptKey
 from tests.benchmarks.measure import print_figure, print_header
-from tests.support.byte_service import byte_channel
+from tests.support.byte_service import byte_channel, no_experiment
 from tests.support.stores import s3_server
 
 REPEATS = 5
@@ -49,7 +50,8 @@ async def _travel(folder: Path) -> None:
             byte_channel(bus, store) as channel,
         ):
             await store.put(b"the bucket exists")
-            exchange = ManagerBlobExchange(channel, ()).of_experiment("bench")
+            plain = ManagerBlobExchange(channel, ())
+            exchange = plain.of_attempt(AttemptKey("bench", "t1", 1), checkpoints=True)
             for _ in range(REPEATS):
                 path = folder / "checkpoint"
                 path.write_bytes(os.urandom(LARGE_BYTES))
@@ -85,7 +87,7 @@ async def _collect() -> None:
         clock.advance(10)
         rules = BlobPolicy(Quota(0, 0), timedelta(0), travel=True)
         for _ in range(REPEATS):
-            keeping = build_blob_services(blobs, bus.events, clock, rules, list)
+            keeping = build_blob_services(blobs, bus.events, clock, rules, list, no_experiment)
             for times in (first, second):
                 begin = time.process_time()
                 done = await keeping.collector.collect(dry_run=True)

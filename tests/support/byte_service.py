@@ -11,11 +11,13 @@ import grpc.aio
 
 from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
 from svc_common.clock import SystemClock
+from svc_common.errors import NotFoundError
 from svc_common.messaging.ports import Bus
 from svc_common.rpc.client import open_channel
 from svc_common.rpc.server import GrpcServer
 from svc_common.storage.ports import BlobStore
 from svc_manager.domain.quota import Quota
+from svc_manager.domain.state import Experiment
 from svc_manager.servicers.byte_servicer import ByteServicer
 from svc_manager.usecases.storage import BlobPolicy, build_blob_services
 
@@ -23,11 +25,16 @@ NAME = "nni_proto.bytes.v1.ByteService"
 NO_QUOTA = Quota(0, 0)
 
 
+async def no_experiment(experiment_id: str) -> Experiment:
+    """`FindExperiment` of an installation without experiments."""
+    raise NotFoundError("experiment", experiment_id)
+
+
 @asynccontextmanager
 async def byte_service(bus: Bus, blobs: BlobStore, quota: Quota = NO_QUOTA) -> AsyncIterator[str]:
     """Serve a blob store; yield the address."""
     rules = BlobPolicy(quota, timedelta(0), travel=True)
-    services = build_blob_services(blobs, bus.events, SystemClock(), rules, list)
+    services = build_blob_services(blobs, bus.events, SystemClock(), rules, list, no_experiment)
     servicer = ByteServicer(services.transfers, services.storage)
     server = GrpcServer([NAME], None)
     server.register(lambda raw: pb_grpc.add_ByteServiceServicer_to_server(servicer, raw))

@@ -116,7 +116,7 @@ class AgentUsers:
         users = list(self._users.values())
         text = json.dumps({"version": _VERSION, "agents": [asdict(user) for user in users]})
         write_private(self._file, f"{text}\n")
-        entries = [AccessEntry(user.name, AGENT, user.sha256) for user in users]
+        entries = [AccessEntry(one.name, AGENT, one.sha256, pool=one.pool) for one in users]
         write_private(self.access_file, dump_entries(entries))
 
     def renew_revision(self) -> None:

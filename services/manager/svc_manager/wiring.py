@@ -202,30 +202,20 @@ def _core(dependencies: ManagerDependencies) -> _Core:
     def found() -> list[Experiment]:
         return [actor.experiment for actor in registry.actors()]
 
-    blob_services = build_blob_services(stores.blobs, bus.events, clock, policy, found)
-    actor_dependencies = ActorDependencies(
-        bus,
+    blob_services = build_blob_services(
+        stores.blobs,
+        bus.events,
         clock,
-        dependencies.ids,
-        dependencies.listeners,
-        agents,
-        summaries,
-        LargeValues(dependencies.patient_blobs),
-        bytes_travel=settings.bytes_travel,
-        telemetry=dependencies.telemetry,
-        platform_wait=pools.wait,
-        on_garbage=blob_services.collector.request,
+        policy,
+        found,
+        lambda id_: registry.experiment(id_),  # noqa: PLW0108 - it is made below
     )
+    actor_dependencies = _actor_dependencies(dependencies, agents, summaries, pools, blob_services)
     shared = stores.leases is not None
     ownership = Ownership(dependencies.leases, dependencies.me, clock, bus.signals, shared=shared)
     registry = ActorRegistry(actor_dependencies, dependencies.journals, ownership)
     dependencies.telemetry.instruments.register_gauges(found, agents)
     large_values = LargeValues(stores.blobs)
-    constraints = (
-        None
-        if dependencies.analyst is None
-        else ConstraintChecker(large_values, dependencies.analyst)
-    )
     metrics = MetricCache(bus.events)
     return _Core(
         agents,
@@ -236,8 +226,34 @@ def _core(dependencies: ManagerDependencies) -> _Core:
         blob_services,
         ownership,
         registry,
-        constraints,
+        _constraint_checker(large_values, dependencies.analyst),
     )
+
+
+def _actor_dependencies(
+    dependencies: ManagerDependencies,
+    agents: AgentMonitor,
+    summaries: Summaries,
+    pools: PoolStates,
+    blob_services: BlobServices,
+) -> ActorDependencies:
+    return ActorDependencies(
+        dependencies.bus,
+        dependencies.clock,
+        dependencies.ids,
+        dependencies.listeners,
+        agents,
+        summaries,
+        LargeValues(dependencies.patient_blobs),
+        bytes_travel=dependencies.settings.bytes_travel,
+        telemetry=dependencies.telemetry,
+        platform_wait=pools.wait,
+        on_garbage=blob_services.collector.request,
+    )
+
+
+def _constraint_checker(values: LargeValues, analyst: Analyst | None) -> ConstraintChecker | None:
+    return None if analyst is None else ConstraintChecker(values, analyst)
 
 
 def _platform_checker(dependencies: ManagerDependencies) -> PlatformChecker:

@@ -233,14 +233,13 @@ async def _open_dependencies(
     service.adapters.callback(sockets.close)
     environments = await asyncio.to_thread(open_environments, settings)
     storage = open_shared_storage(service, settings)
-    code = CachedCodeStore(
-        CodeArchives(opened.blobs, settings.work_directory / "code", clock), code_user
-    )
+    archived = CodeArchives(opened.blobs, settings.work_directory / "code", clock)
+    code = CachedCodeStore(archived, code_user, opened.of_attempt)
     return AttemptDependencies(
         clock=clock,
         platform="" if settings.fleet is None else settings.fleet.platform,
         plans=LaunchPlans(code, environments, tools, experiments_root(settings, storage), storage),
-        values=StoredLargeValues(opened.blobs),
+        values=StoredLargeValues(opened.of_attempt),
         gpus=GpuAllocator(gpus, ProcProcessTable(), machine_gpu_rules(settings.fleet)),
         resources=ResourceSampler(ProcTrialUse(code_user), gpus, clock, service.tasks),
         folders=DiskTrialFolders(settings.output_limit_bytes, code_user),

@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from svc_trial_runner.domain.channel import CheckpointRequest, Report
-from svc_trial_runner.domain.claims import JournalRecord, JournalState, ProcessIdentity
+from svc_trial_runner.domain.claims import (
+    AttemptKey,
+    JournalRecord,
+    JournalState,
+    ProcessIdentity,
+)
 from svc_trial_runner.domain.command import PythonCommand
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.domain.resource_use import GpuUse, ProcessUse
@@ -434,8 +439,12 @@ class ProcessTable(Protocol):
 class CodeStore(Protocol):
     """Interface of the cache of unpacked code archives."""
 
-    async def materialise(self, archive: BlobKey) -> Path:
+    async def materialise(self, attempt: AttemptKey, archive: BlobKey) -> Path:
         """Return the folder of an unpacked code archive; download and unpack it at first use.
+
+        Args:
+            attempt: attempt that needs it.
+            archive: hash and size of the archive.
 
         Raises:
             LaunchError: the archive is missing, damaged, too large, or names files outside.
@@ -472,8 +481,13 @@ class TrialBlobs(Protocol):
         """Reason why calls wait now, as text; empty: none waits."""
         ...
 
-    async def fetch(self, blob: BlobKey, path: Path) -> None:
+    async def fetch(self, attempt: AttemptKey, blob: BlobKey, path: Path) -> None:
         """Download a blob to a file, atomically; wait while the store is unavailable.
+
+        Args:
+            attempt: attempt that needs it.
+            blob: hash and size.
+            path: the file.
 
         Raises:
             NotFoundError: the blob does not exist.
@@ -481,8 +495,8 @@ class TrialBlobs(Protocol):
         """
         ...
 
-    async def keep_checkpoint(self, experiment_id: str, path: Path) -> BlobKey:
-        """Store the content of a file under its content hash."""
+    async def keep_checkpoint(self, attempt: AttemptKey, path: Path) -> BlobKey:
+        """Store the content of a file, which an attempt has made, under its content hash."""
         ...
 
     async def keep_output(self, trial: FinishedTrial, file_name: str, path: Path) -> None:
@@ -611,14 +625,14 @@ class Environments(Protocol):
 class LargeValues(Protocol):
     """Interface that stores and loads JSON values too large for a message."""
 
-    async def load(self, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value
-        """Load a JSON value from the blob store by its hash; raise LaunchError if it fails.
+    async def load(self, attempt: AttemptKey, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value
+        """Load a JSON value of an attempt by its hash; raise LaunchError if it fails.
 
         Raises:
             LaunchError: the value cannot be loaded.
         """
         ...
 
-    async def store(self, value: Any) -> BlobKey:  # noqa: ANN401 - any JSON value
-        """Store a JSON value and return its key."""
+    async def store(self, attempt: AttemptKey, value: Any) -> BlobKey:  # noqa: ANN401 - any JSON value
+        """Store a JSON value that an attempt has reported, and return its key."""
         ...

@@ -14,6 +14,7 @@ from nni_wire.access import (
 ENTRIES = (
     AccessEntry("alice", "user", sha256=fingerprint("a"), created=datetime(2026, 1, 2, tzinfo=UTC)),
     AccessEntry("box@lab", "admin", common_name="box", expires=datetime(2030, 1, 1, tzinfo=UTC)),
+    AccessEntry("nni-1-p-1", "agent", sha256=fingerprint("b"), pool="p"),
 )
 
 
@@ -69,6 +70,8 @@ TOKEN = f'"sha256": "{"0" * 64}"'
         (caller(f'"name": "a", "role": "user", {TOKEN}, "common_name": "a"'), "either"),
         (caller('"name": "a", "role": "user", "sha256": "00"'), "64 hexadecimal"),
         (caller(f'"name": "a", "role": "user", {TOKEN}, "expires": "soon"'), "ISO 8601"),
+        (caller(f'"name": "a", "role": "user", {TOKEN}, "pool": "p"'), "pool of a must be left"),
+        (caller('"name": "a", "role": "agent", "common_name": "a", "pool": "p"'), "pool of a"),
     ],
 )
 def test_files_that_are_none_say_why(text: str, rule: str) -> None:

@@ -69,6 +69,12 @@ def caller_name() -> str:
     return "" if call is None else call.caller.name
 
 
+def limited_agent() -> Caller | None:
+    """Return the caller if it is an agent that is limited to its own trials; None: it is not."""
+    call = _CALL.get()
+    return call.caller if call is not None and call.caller.pool else None
+
+
 def audit_blob(key: str) -> None:
     """Set the blob key in the audit record of the current call; do nothing without a call."""
     call = _CALL.get()

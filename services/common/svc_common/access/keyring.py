@@ -119,7 +119,8 @@ class Keyring:
             found = found or Caller(AGENTS_NAME, Role.AGENT, "token")
         for entry in self._current():
             if entry.sha256 and hmac.compare_digest(shown, entry.sha256) and self._is_valid(entry):
-                found = found or Caller(entry.name, Role.of_word(entry.role), "token")
+                role = Role.of_word(entry.role)
+                found = found or Caller(entry.name, role, "token", entry.pool)
         return found
 
     def of_certificate(self, common_name: str) -> Caller | None:

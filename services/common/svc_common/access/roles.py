@@ -55,6 +55,8 @@ class Caller:
     role: Role
     by: str
     """Kind of credentials: `token`, `certificate`, or `nothing` for readers on loopback."""
+    pool: str = ""
+    """Pool of an agent whose token is limited to its own trials; empty: no limit."""
 
     def check(self, rule: Rule, what: str) -> None:
         """Raise PermissionDeniedError if the role is below the rule's; agents pass if it says so.

@@ -51,8 +51,12 @@ class CodeArchives:
         """Archives in use by this process."""
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def unpacked(self, sha256: str) -> Path:
+    async def unpacked(self, sha256: str, source: BlobExchange | None = None) -> Path:
         """Return the folder of an unpacked archive; download and unpack it at first use.
+
+        Args:
+            sha256: hash of the archive.
+            source: where this archive is downloaded from; None: from `blobs`.
 
         Raises:
             CodeError: the archive is missing, damaged, too large, or names files outside.
@@ -65,7 +69,7 @@ class CodeArchives:
         async with self._locks.setdefault(sha256, asyncio.Lock()):
             if not place.is_dir():
                 await asyncio.to_thread(self._forget_old)
-                await self._unpack(sha256, place)
+                await self._unpack(sha256, place, source or self._blobs)
         return place
 
     def _forget_old(self) -> None:
@@ -78,12 +82,12 @@ class CodeArchives:
                 if place.name not in self._used and place.stat().st_mtime < before_s:
                     shutil.rmtree(place, ignore_errors=True)
 
-    async def _unpack(self, sha256: str, place: Path) -> None:
+    async def _unpack(self, sha256: str, place: Path, source: BlobExchange) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=self._folder, prefix=".new-") as name:
                 draft = Path(name)
-                await self._blobs.fetch(f"{CONTENT_KIND}/{sha256}", draft / "archive")
+                await source.fetch(f"{CONTENT_KIND}/{sha256}", draft / "archive")
                 await asyncio.to_thread(_check, draft / "archive", sha256)
                 await asyncio.to_thread(extract, draft / "archive", draft / "code", self._limits)
                 await asyncio.to_thread(sync_tree, draft / "code")

@@ -188,6 +188,15 @@ class ActorRegistry:
                 return actor
             return await self._load(experiment_id)
 
+    async def experiment(self, experiment_id: str) -> Experiment:
+        """Return the state of an experiment, loaded if it has no actor, or raise.
+
+        Raises:
+            NotFoundError: there is no such experiment.
+            OwnedElsewhereError: another manager owns it.
+        """
+        return (await self.find(experiment_id)).experiment
+
     def actors(self) -> Iterator[ExperimentActor]:
         """Yield the actors that are live now."""
         yield from list(self._actors.values())

@@ -14,6 +14,7 @@ from svc_common.storage.ports import CONTENT_KIND, BlobInfo, BlobStore
 from svc_manager.blobs.checkpoints import dead_checkpoints
 from svc_manager.blobs.references import References
 from svc_manager.blobs.usage import UsageCounter
+from svc_manager.domain.blob_access import UPLOADED_KIND
 from svc_manager.domain.garbage import TOMBSTONE_KIND, Garbage, Marks, StoredBlob, garbage
 from svc_manager.domain.state import Experiment
 
@@ -30,7 +31,7 @@ _RETRY_AFTER: Final = timedelta(minutes=1)
 class CollectionResult:
     """Result of a collection: deleted blobs, size of the rest, time until more is old enough.
 
-    Tombstones are not among them: they count as no usage.
+    Tombstones and records of uploads are not among them: they count as no usage.
     """
 
     deleted: tuple[StoredBlob, ...]
@@ -114,7 +115,8 @@ class GarbageCollector:
     ) -> CollectionResult:
         """Delete (``dry_run``: list) unreferenced blobs older than ``grace``; return the result.
 
-        Tombstones whose lifetime is over are deleted, too, but are not in the result.
+        Tombstones whose lifetime is over, and records of uploads that are not needed any more, are
+        deleted, too, but are not in the result.
 
         Args:
             dry_run: delete nothing.
@@ -126,8 +128,11 @@ class GarbageCollector:
         grace = self._grace if grace is None else grace
         async with self._running:
             blobs = _stored(await self._use.all())
-            tombstones = _stored(await self._blobs.listing(f"{TOMBSTONE_KIND}/"))
-            found = await self._garbage([*blobs, *tombstones], grace)
+            others = [
+                *_stored(await self._blobs.listing(f"{TOMBSTONE_KIND}/")),
+                *_stored(await self._blobs.listing(f"{UPLOADED_KIND}/")),
+            ]
+            found = await self._garbage([*blobs, *others], grace)
             left = bool(found.young)
             if not dry_run and found.old:
                 for blob in found.old:
@@ -148,9 +153,8 @@ class GarbageCollector:
             return Garbage((), ())
         experiments = await self._references.experiments()
         content: set[str] = set()
-        if any(
-            blob.key.startswith(f"{CONTENT_KIND}/") for blob in blobs
-        ):  # otherwise the logs are not needed
+        named = (f"{CONTENT_KIND}/", f"{UPLOADED_KIND}/")
+        if any(blob.key.startswith(named) for blob in blobs):  # otherwise no log is needed
             content = await self._named(experiments)
         marks = Marks(content, frozenset(experiments))
         return garbage(blobs, marks, now_ms, grace // timedelta(milliseconds=1))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nni_wire.trial_blobs import OUTPUT_KIND
+from svc_manager.domain.blob_access import UPLOADED_KIND
 
 CONTENT_KIND: Final = "sha256"
 """First key part of blobs that are named by their hash."""
@@ -81,6 +82,9 @@ def _is_reachable(blob: StoredBlob, marks: Marks, now_ms: int) -> bool:
         return rest in marks.content
     if kind in OWNED_KINDS:
         return rest.partition("/")[0] in marks.experiments
+    if kind == UPLOADED_KIND:
+        experiment_id, _, sha256 = rest.partition("/")
+        return experiment_id in marks.experiments and sha256 in marks.content
     if kind == STAGING_KIND:
         return False  # an upload without a completion, or the use of a URL after it
     if kind == TOMBSTONE_KIND:

@@ -83,7 +83,9 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
         self, request: pb.PrepareDownloadRequest, context: Context
     ) -> pb.PrepareDownloadResponse:
         """Return a presigned URL to download a blob, or that it must be streamed."""
-        route = await self._transfers.prepare_download(request.key)
+        route = await self._transfers.prepare_download(
+            request.key, request.experiment_id, request.trial_id
+        )
         answer = pb.PrepareDownloadResponse(expires_at=_time(route))
         if route.url:
             answer.url = route.url
@@ -95,7 +97,8 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
         self, request: pb.DownloadRequest, context: Context
     ) -> AsyncIterator[pb.DownloadResponse]:
         """Stream the content of a blob to the client, in pieces."""
-        async with aclosing(self._transfers.send(request.key)) as pieces:
+        sent = self._transfers.send(request.key, request.experiment_id, request.trial_id)
+        async with aclosing(sent) as pieces:
             async for data in pieces:
                 yield pb.DownloadResponse(data=data)
 

@@ -29,6 +29,7 @@ from svc_common.subjects import check_id
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.blob_refs import blob_digests
+from svc_manager.domain.blob_access import uploaded_key
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.events import ExperimentMoved, RequestRecorded
 from svc_manager.event_log.file_format import MAGIC, record_of
@@ -214,7 +215,7 @@ class Archives:
     async def _import(self, header: pb.LoadHeader, stage: Stage, directory: Path) -> None:
         records = await stage.records()
         batches = checked_batches(records, header.experiment_id, self._admission.check_storage)
-        await self._put_values(stage, batches)
+        await self._put_values(header.experiment_id, stage, batches)
         for name, path in stage.outputs():
             key = output_prefix(header.experiment_id) + name
             await self._ports.blobs.put_named_file(key, path)
@@ -237,9 +238,12 @@ class Archives:
             raise
 
     async def _put_values(
-        self, stage: Stage, batches: list[tuple[int, event_pb2.EventBatch]]
+        self, experiment_id: str, stage: Stage, batches: list[tuple[int, event_pb2.EventBatch]]
     ) -> None:
-        """Store an archive's large values; raise if a hash is wrong or a named one is missing."""
+        """Store an archive's blobs; raise if a hash is wrong or a named one is missing.
+
+        Agents may have them: checkpoints are among them.
+        """
         blobs = self._ports.blobs
         for digest, path in stage.values():
             if await blobs.put_file(path) != f"{CONTENT_KIND}/{digest}":
@@ -249,6 +253,7 @@ class Archives:
                     None,
                     "the archive is damaged",
                 )
+            await blobs.put_named(uploaded_key(experiment_id, digest), b"")
         wanted = {
             digest for _, batch in batches for digest in blob_digests(batch.SerializeToString())
         }

@@ -9,6 +9,7 @@ from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.messaging.ports import EventLog
 from svc_common.storage.ports import BlobStore, PresignedUrls
+from svc_manager.blobs.agent_access import AgentBlobAccess, FindExperiment
 from svc_manager.blobs.garbage_collector import CollectionResult, GarbageCollector
 from svc_manager.blobs.references import References
 from svc_manager.blobs.usage import BlobUsage, UsageCounter
@@ -118,6 +119,7 @@ def build_blob_services(
     clock: Clock,
     policy: BlobPolicy,
     live: Callable[[], Iterable[Experiment]],
+    find: FindExperiment,
 ) -> BlobServices:
     """Build transfers, usage and garbage collector over one byte store; nothing is started.
 
@@ -127,6 +129,7 @@ def build_blob_services(
         clock: source of time.
         policy: settings of the installation.
         live: returns the loaded experiments.
+        find: returns the state of an experiment, for agents that are limited to their trials.
     """
     references = References(events)
     counter = UsageCounter(blobs, references, policy.quota)
@@ -135,7 +138,9 @@ def build_blob_services(
     )
     urls = blobs if isinstance(blobs, PresignedUrls) else None
     return BlobServices(
-        BlobTransfers(blobs, urls, counter, clock, events, collector.request),
+        BlobTransfers(
+            blobs, urls, counter, clock, events, collector.request, AgentBlobAccess(find, blobs)
+        ),
         Storage(counter, collector, references, code_travels=policy.travel),
         collector,
     )

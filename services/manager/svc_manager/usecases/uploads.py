@@ -15,9 +15,14 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
 from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_FILES, output_key
-from svc_common.access.current_call import audit_blob, caller_name
+from svc_common.access.current_call import audit_blob, caller_name, limited_agent
 from svc_common.clock import Clock, SteadyClock
-from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from svc_common.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+)
 from svc_common.messaging.ports import EventLog
 from svc_common.storage.ports import (
     CONTENT_KIND,
@@ -28,7 +33,9 @@ from svc_common.storage.ports import (
     check_key,
     digest_of,
 )
+from svc_manager.blobs.agent_access import AgentBlobAccess
 from svc_manager.blobs.usage import PendingUpload, UsageCounter
+from svc_manager.domain.blob_access import uploaded_key
 from svc_manager.domain.quota import sized
 
 URL_LIFETIME: Final = timedelta(minutes=10)
@@ -64,11 +71,12 @@ class Upload:
     """Hash of the content, in lower-case hexadecimal digits."""
     size_bytes: int
     experiment_id: str = ""
-    """Experiment whose quota it counts against; empty: only that of the installation."""
+    """Experiment whose quota it counts against, unless it is a value; empty: only that of the
+    installation."""
     trial_id: str = ""
-    """Only for OUTPUT."""
+    """Trial that has made it; empty: no agent uploads it."""
     attempt: int = 0
-    """Only for OUTPUT; >= 1."""
+    """Of the trial; >= 1."""
     file_name: str = ""
     """Only for OUTPUT; one of `OUTPUT_FILES`."""
 
@@ -82,7 +90,8 @@ class Upload:
     @property
     def pending(self) -> PendingUpload:
         """Room that it needs."""
-        return PendingUpload(self.key, self.size_bytes, self.experiment_id)
+        counted = "" if self.purpose is Purpose.VALUE else self.experiment_id
+        return PendingUpload(self.key, self.size_bytes, counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,7 @@ class BlobTransfers:
         events: the logs, which tell the existing experiments.
         on_orphan: called when a blob was stored after its experiment was deleted: it is garbage
             that the collection at the deletion has not seen.
+        access: limits agents to the blobs of their own trials.
     """
 
     def __init__(
@@ -118,6 +128,7 @@ class BlobTransfers:
         clock: Clock,
         events: EventLog,
         on_orphan: Callable[[], None],
+        access: AgentBlobAccess,
     ) -> None:
         self._blobs = blobs
         self._urls = urls
@@ -125,6 +136,7 @@ class BlobTransfers:
         self._clock = clock
         self._events = events
         self._on_orphan = on_orphan
+        self._access = access
         # Reservations end after their time, whatever is done to the wall clock.
         self._steady_clock = SteadyClock(clock)
         self._in_memory_bytes = 0
@@ -135,10 +147,10 @@ class BlobTransfers:
 
         Raises:
             InvalidArgumentError: a field breaks a rule.
+            PermissionDeniedError: an agent may not upload it.
             ResourceExhaustedError: a quota would be exceeded.
         """
-        check_upload(upload)
-        audit_blob(upload.key)
+        await self._admit(upload)
         expires_at = self._clock.now() + URL_LIFETIME
         if await self._is_stored(upload) or await self._is_complete(upload):
             return TransferRoute(upload.key, expires_at, stored=True)
@@ -156,9 +168,9 @@ class BlobTransfers:
 
         Raises:
             FailedPreconditionError: nothing was uploaded, or another content.
+            PermissionDeniedError: an agent may not upload it.
         """
-        check_upload(upload)
-        audit_blob(upload.key)
+        await self._admit(upload)
         if await self._is_complete(upload):
             return
         staged = _staging_key(upload)
@@ -167,10 +179,40 @@ class BlobTransfers:
             await self._count(upload)
             return
         await self._urls.take(staged, upload.key, upload.sha256, upload.size_bytes)
+        await self._record(upload)
         await self._count(upload)
         # The URL still takes the same number of bytes: they have room until it expires.
         until = self._steady_clock.now() + URL_LIFETIME
         self._usage.hold(replace(upload.pending, key=staged), until)
+
+    async def _admit(self, upload: Upload) -> None:
+        """Check an upload and its caller; name the blob in the audit record.
+
+        Raises:
+            InvalidArgumentError: a field breaks a rule.
+            PermissionDeniedError: an agent may not upload it.
+        """
+        check_upload(upload)
+        audit_blob(upload.key)
+        if upload.purpose is Purpose.CODE and limited_agent() is not None:
+            raise PermissionDeniedError("agents upload no code")
+        await self._access.check_upload(upload.experiment_id, upload.trial_id, upload.attempt)
+
+    async def _record(self, upload: Upload) -> None:
+        """Record an upload whose content has come as a checkpoint of its experiment, if it is."""
+        if upload.purpose is Purpose.CHECKPOINT and upload.experiment_id:
+            await self._access.record_upload(upload.experiment_id, upload.sha256)
+
+    async def _is_proven(self, upload: Upload) -> bool:
+        """Return whether a caller may use a stored blob without sending its content.
+
+        An agent that is limited to its trials has to send it, unless agents of the experiment have.
+        """
+        if limited_agent() is None:
+            return True
+        return bool(upload.experiment_id) and await self._access.has_uploaded(
+            upload.experiment_id, upload.sha256
+        )
 
     async def _reserve(self, upload: Upload) -> None:
         now = self._steady_clock.now()
@@ -184,10 +226,12 @@ class BlobTransfers:
         """
         try:
             info = await self._blobs.info(upload.key)
-        except NotFoundError as error:
+        except NotFoundError:
+            info = None
+        if info is None or not await self._is_proven(upload):
             raise FailedPreconditionError(
                 f"nothing was stored as {upload.key!r}; send the bytes first"
-            ) from error
+            )
         if info.size_bytes != upload.size_bytes:
             raise FailedPreconditionError(
                 f"{info.size_bytes} bytes are stored as {upload.key!r}, {upload.size_bytes} were "
@@ -199,10 +243,10 @@ class BlobTransfers:
 
         Raises:
             InvalidArgumentError: the content differs from the description.
+            PermissionDeniedError: an agent may not upload it.
             ResourceExhaustedError: a quota would be exceeded.
         """
-        check_upload(upload)
-        audit_blob(upload.key)
+        await self._admit(upload)
         if await self._is_complete(upload):
             return upload.key
         await self._reserve(upload)
@@ -215,6 +259,7 @@ class BlobTransfers:
                 self._in_memory_bytes -= upload.size_bytes
         else:
             await self._store_large(upload, chunks)
+        await self._record(upload)
         await self._count(upload)
         return upload.key
 
@@ -236,29 +281,49 @@ class BlobTransfers:
             else:
                 await self._blobs.put_file(path)
 
-    async def prepare_download(self, key: str) -> TransferRoute:
+    async def prepare_download(
+        self, key: str, experiment_id: str = "", trial_id: str = ""
+    ) -> TransferRoute:
         """Return a presigned URL to download a blob, or the stream route; raise if it is missing.
 
+        Args:
+            key: `sha256/<hex>`.
+            experiment_id: experiment that needs it; empty: the caller is no agent of a pool.
+            trial_id: its trial that needs it.
+
         Raises:
-            NotFoundError: there is no such blob.
+            NotFoundError: there is no such blob, or no such experiment.
+            PermissionDeniedError: an agent may not download it.
         """
-        _check_readable(key)
-        audit_blob(key)
+        await self._admit_download(key, experiment_id, trial_id)
         expires_at = self._clock.now() + URL_LIFETIME
         await self._blobs.info(key)
         if self._urls is None:
             return TransferRoute(key, expires_at)
         return TransferRoute(key, expires_at, await self._urls.get_url(key, URL_LIFETIME))
 
-    async def send(self, key: str) -> AsyncGenerator[bytes, None]:
+    async def _admit_download(self, key: str, experiment_id: str, trial_id: str) -> None:
+        """Check a key and its caller; name the blob in the audit record."""
+        sha256 = _readable_hash(key)
+        audit_blob(key)
+        await self._access.check_download(sha256, experiment_id, trial_id)
+
+    async def send(
+        self, key: str, experiment_id: str = "", trial_id: str = ""
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the content of a blob in chunks, from a temporary file to which it is fetched.
 
+        Args:
+            key: `sha256/<hex>`.
+            experiment_id: experiment that needs it; empty: the caller is no agent of a pool.
+            trial_id: its trial that needs it.
+
         Raises:
-            NotFoundError: there is no such blob.
+            NotFoundError: there is no such blob, or no such experiment.
+            PermissionDeniedError: an agent may not download it.
             DataLossError: it is damaged.
         """
-        _check_readable(key)
-        audit_blob(key)
+        await self._admit_download(key, experiment_id, trial_id)
         with TemporaryDirectory(prefix="nni-download-") as folder:
             path = Path(folder) / "blob"
             await self._blobs.fetch(key, path)
@@ -306,7 +371,10 @@ class BlobTransfers:
         # A blob of the future was stored by another clock: its age is unknown.
         age = self._clock.now() - info.stored_at
         young = -REFRESH_AFTER < age < REFRESH_AFTER
-        return young and info.size_bytes == upload.size_bytes
+        if not young or info.size_bytes != upload.size_bytes or not await self._is_proven(upload):
+            return False
+        await self._record(upload)
+        return True
 
 
 def _staging_key(upload: Upload) -> str:
@@ -340,12 +408,16 @@ def check_upload(upload: Upload) -> None:
     if upload.purpose is Purpose.OUTPUT and upload.attempt < 1:
         raise InvalidArgumentError("attempt", "must be >= 1", upload.attempt)
     check_key(upload.key)
+    if upload.experiment_id:
+        check_key(uploaded_key(upload.experiment_id, upload.sha256))
 
 
-def _check_readable(key: str) -> None:
-    """Raise InvalidArgumentError unless the key is a hash: only content addresses are readable."""
-    if digest_of(check_key(key)) is None:
+def _readable_hash(key: str) -> str:
+    """Return the hash in a key; raise InvalidArgumentError for others: they are not readable."""
+    sha256 = digest_of(check_key(key))
+    if sha256 is None:
         raise InvalidArgumentError("key", f"must start with '{CONTENT_KIND}/'", key[:80])
+    return sha256
 
 
 async def _write(target: BinaryIO, chunks: AsyncIterator[bytes], upload: Upload) -> None:

@@ -1,6 +1,6 @@
 """Access to the blob store: direct, or through the manager."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,14 +12,17 @@ from svc_common.storage.factory import open_blob_store
 from svc_common.storage.retries import RetryingBlobExchange
 from svc_common.storage.s3_settings import S3Settings
 from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs
+from svc_trial_runner.domain.claims import AttemptKey
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedStores:
-    """Blob stores of the agent: one for code and values, one for checkpoints and outputs."""
+    """Blob stores of the agent: for code and values, and for checkpoints and outputs."""
 
     blobs: RetryingBlobExchange
-    """For code and values."""
+    """For outputs."""
+    of_attempt: Callable[[AttemptKey], RetryingBlobExchange]
+    """Returns the store for code and values of an attempt."""
     trials: StoredTrialBlobs
     """For checkpoints and outputs."""
 
@@ -48,7 +51,7 @@ async def open_stores(places: StoreLocations, clock: Clock) -> AsyncIterator[Ope
         async with open_blob_store(places.home, places.s3) as store:
             blobs = RetryingBlobExchange(store, clock)
             roomy = RetryingBlobExchange(store, clock, wait_for_space=True)
-            yield OpenedStores(blobs, StoredTrialBlobs(blobs, lambda _: roomy))
+            yield OpenedStores(blobs, lambda _: blobs, StoredTrialBlobs(blobs, lambda _: roomy))
         return
     # Imported here: costs memory that the local shape need not have.
     from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
@@ -62,8 +65,11 @@ async def open_stores(places: StoreLocations, clock: Clock) -> AsyncIterator[Ope
         )
         blobs = RetryingBlobExchange(manager, clock)
 
-        def of_experiment(experiment_id: str) -> RetryingBlobExchange:
-            own = manager.of_experiment(experiment_id)
+        def of_attempt(attempt: AttemptKey) -> RetryingBlobExchange:
+            return RetryingBlobExchange(manager.of_attempt(attempt), clock)
+
+        def checkpoints_of(attempt: AttemptKey) -> RetryingBlobExchange:
+            own = manager.of_attempt(attempt, checkpoints=True)
             return RetryingBlobExchange(own, clock, wait_for_space=True)
 
-        yield OpenedStores(blobs, StoredTrialBlobs(blobs, of_experiment))
+        yield OpenedStores(blobs, of_attempt, StoredTrialBlobs(blobs, checkpoints_of))

@@ -2,10 +2,13 @@
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.storage.code_archives import CodeArchives, CodeError
+from svc_common.storage.ports import BlobExchange
+from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError
 
@@ -16,16 +19,24 @@ class CachedCodeStore:
     Args:
         archives: the cache.
         code_user: account of trials, which copies belong to.
+        of_attempt: returns the access of an attempt to the blob store; None: that of the cache.
     """
 
-    def __init__(self, archives: CodeArchives, code_user: CodeUser = SAME_USER) -> None:
+    def __init__(
+        self,
+        archives: CodeArchives,
+        code_user: CodeUser = SAME_USER,
+        of_attempt: Callable[[AttemptKey], BlobExchange] | None = None,
+    ) -> None:
         self._archives = archives
+        self._of_attempt = of_attempt
         self._code_user = code_user
 
-    async def materialise(self, archive: BlobKey) -> Path:
+    async def materialise(self, attempt: AttemptKey, archive: BlobKey) -> Path:
         """Return the folder of an unpacked code archive; download and unpack it at first use."""
+        source = None if self._of_attempt is None else self._of_attempt(attempt)
         try:
-            return await self._archives.unpacked(archive.sha256)
+            return await self._archives.unpacked(archive.sha256, source)
         except CodeError as error:
             raise LaunchError(error.message) from error
 

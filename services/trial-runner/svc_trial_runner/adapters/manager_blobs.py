@@ -25,6 +25,7 @@ from svc_common.rpc.client import CALL_TIMEOUT_S, Metadata, service_error
 from svc_common.storage.atomic_files import CHUNK_BYTES, atomic_file, storage_error
 from svc_common.storage.ports import check_content, check_key
 from svc_trial_runner.adapters.http_transfer import receive_file, send_file
+from svc_trial_runner.domain.claims import AttemptKey
 
 _STREAM_TIMEOUT_S: Final = 3600.0
 SMALL_OUTPUT_BYTES: Final = 256 * 1024
@@ -48,12 +49,15 @@ class ManagerBlobExchange:
     """Blob exchange through the manager's gRPC; content goes by presigned URL if there is one.
 
     Named blobs are outputs of trials only, `output/<experiment>/<trial>/<attempt>/<file>`; blobs
-    are read by content hash only.
+    are read by content hash only. The manager admits an agent of a pool to what an attempt of its
+    own needs or has made.
 
     Args:
         channel: to the manager; owned by the caller.
         metadata: of each call, with the token.
-        experiment_id: owner of checkpoints stored by content; empty: blobs are values.
+        attempt: attempt that needs what is read, and has made what is stored by content; None:
+            none is named.
+        checkpoints: what is stored by content are checkpoints; else values.
         tls: verifies the store where URLs are https; None: by the authorities of the system.
         by_url: whether this machine may reach the store, so that URLs are used; else all content
             goes through the manager.
@@ -63,22 +67,36 @@ class ManagerBlobExchange:
         self,
         channel: grpc.aio.Channel,
         metadata: Metadata,
-        experiment_id: str = "",
+        attempt: AttemptKey | None = None,
         tls: ssl.SSLContext | None = None,
         *,
         by_url: bool = True,
+        checkpoints: bool = False,
     ) -> None:
         self._channel = channel
         self._metadata = metadata
-        self._experiment_id = experiment_id
+        self._attempt = attempt or AttemptKey("", "", 0)
+        self._checkpoints = checkpoints
         self._tls = tls
         self._by_url = by_url
         self._stub: Any = pb_grpc.ByteServiceStub(channel)
 
-    def of_experiment(self, experiment_id: str) -> "ManagerBlobExchange":
-        """Return an exchange like this one that stores content as an experiment's checkpoints."""
+    def of_attempt(
+        self, attempt: AttemptKey, *, checkpoints: bool = False
+    ) -> "ManagerBlobExchange":
+        """Return an exchange like this one for the blobs of an attempt; what it stores are values.
+
+        Args:
+            attempt: attempt that needs what is read, and has made what is stored.
+            checkpoints: what is stored by content are checkpoints instead.
+        """
         return ManagerBlobExchange(
-            self._channel, self._metadata, experiment_id, self._tls, by_url=self._by_url
+            self._channel,
+            self._metadata,
+            attempt,
+            self._tls,
+            by_url=self._by_url,
+            checkpoints=checkpoints,
         )
 
     async def put(self, data: bytes) -> str:
@@ -123,16 +141,29 @@ class ManagerBlobExchange:
     async def exists(self, key: str) -> bool:
         """Return whether a blob exists, by a request to prepare its download."""
         try:
-            await self._call("PrepareDownload", pb.PrepareDownloadRequest(key=check_key(key)))
+            await self._prepare_download(key)
         except NotFoundError:
             return False
         return True
 
     def _header(self, measured: _Measured) -> pb.PrepareUploadRequest:
-        purpose = pb.BLOB_PURPOSE_CHECKPOINT if self._experiment_id else pb.BLOB_PURPOSE_VALUE
+        purpose = pb.BLOB_PURPOSE_CHECKPOINT if self._checkpoints else pb.BLOB_PURPOSE_VALUE
         return pb.PrepareUploadRequest(
-            purpose=purpose, experiment_id=self._experiment_id, blob=_ref(measured)
+            purpose=purpose,
+            experiment_id=self._attempt.experiment_id,
+            trial_id=self._attempt.trial_id,
+            attempt=self._attempt.attempt,
+            blob=_ref(measured),
         )
+
+    async def _prepare_download(self, key: str) -> pb.PrepareDownloadResponse:
+        request = pb.PrepareDownloadRequest(
+            key=check_key(key),
+            experiment_id=self._attempt.experiment_id,
+            trial_id=self._attempt.trial_id,
+        )
+        way: pb.PrepareDownloadResponse = await self._call("PrepareDownload", request)
+        return way
 
     async def _put(self, header: pb.PrepareUploadRequest, opened: Any) -> str:  # noqa: ANN401 - opens a file
         way: pb.PrepareUploadResponse = await self._call("PrepareUpload", header)
@@ -174,14 +205,14 @@ class ManagerBlobExchange:
         check_content(key, target.digest.hexdigest())
 
     async def _fetch_once(self, key: str, target: "_Hashed") -> None:
-        request = pb.PrepareDownloadRequest(key=check_key(key))
-        way: pb.PrepareDownloadResponse = await self._call("PrepareDownload", request)
+        way = await self._prepare_download(key)
         if way.url and self._by_url:
             await asyncio.to_thread(receive_file, way.url, key, target, self._tls)
             return
-        stream = self._stub.Download(
-            pb.DownloadRequest(key=key), timeout=_STREAM_TIMEOUT_S, metadata=self._metadata
+        request = pb.DownloadRequest(
+            key=key, experiment_id=self._attempt.experiment_id, trial_id=self._attempt.trial_id
         )
+        stream = self._stub.Download(request, timeout=_STREAM_TIMEOUT_S, metadata=self._metadata)
         try:
             async for piece in stream:
                 target.write(piece.data)

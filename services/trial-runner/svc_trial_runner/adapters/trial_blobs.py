@@ -1,6 +1,7 @@
 """Files of trials in the blob store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,7 @@ from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.storage.archives import ArchiveLimits, extract, pack
 from svc_common.storage.ports import CONTENT_KIND
 from svc_common.storage.retries import RetryingBlobExchange
+from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import FinishedTrial
 
@@ -20,35 +22,44 @@ class StoredTrialBlobs:
     """Transfer of checkpoints and outputs to and from the blob store.
 
     Args:
-        common: for downloads and outputs.
-        of_experiment: returns the exchange for the checkpoints of an experiment.
+        common: for outputs.
+        of_attempt: returns the exchange for the checkpoints of an attempt.
     """
 
     def __init__(
-        self, common: RetryingBlobExchange, of_experiment: Callable[[str], RetryingBlobExchange]
+        self,
+        common: RetryingBlobExchange,
+        of_attempt: Callable[[AttemptKey], RetryingBlobExchange],
     ) -> None:
         self._common = common
-        self._of_experiment = of_experiment
-        self._saving: list[RetryingBlobExchange] = []
+        self._of_attempt = of_attempt
+        self._used: list[RetryingBlobExchange] = []
 
     @property
     def trouble(self) -> str:
         """Reason why calls wait now, as text; empty: none waits."""
-        return next((one.trouble for one in (self._common, *self._saving) if one.trouble), "")
+        return next((one.trouble for one in (self._common, *self._used) if one.trouble), "")
 
-    async def fetch(self, blob: BlobKey, path: Path) -> None:
+    async def fetch(self, attempt: AttemptKey, blob: BlobKey, path: Path) -> None:
         """Write a blob to a file, which appears as a whole or not at all."""
-        await self._common.fetch(f"{CONTENT_KIND}/{blob.sha256}", path)
+        with self._exchange(attempt) as exchange:
+            await exchange.fetch(f"{CONTENT_KIND}/{blob.sha256}", path)
 
-    async def keep_checkpoint(self, experiment_id: str, path: Path) -> BlobKey:
-        """Upload a checkpoint archive by hash to its experiment's store; return hash and size."""
-        exchange = self._of_experiment(experiment_id)
-        self._saving.append(exchange)
-        try:
+    async def keep_checkpoint(self, attempt: AttemptKey, path: Path) -> BlobKey:
+        """Upload a checkpoint archive by hash, as that of its experiment; return hash and size."""
+        with self._exchange(attempt) as exchange:
             key = await exchange.put_file(path)
-        finally:
-            self._saving.remove(exchange)
         return BlobKey(key.removeprefix(f"{CONTENT_KIND}/"), path.stat().st_size)  # noqa: ASYNC240 - one stat
+
+    @contextmanager
+    def _exchange(self, attempt: AttemptKey) -> Iterator[RetryingBlobExchange]:
+        """Yield the exchange of an attempt, whose trouble is shown meanwhile."""
+        exchange = self._of_attempt(attempt)
+        self._used.append(exchange)
+        try:
+            yield exchange
+        finally:
+            self._used.remove(exchange)
 
     async def keep_output(self, trial: FinishedTrial, file_name: str, path: Path) -> None:
         """Store a file of a trial; an earlier file of the same name is replaced."""

@@ -8,6 +8,7 @@ from typing import Final
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import NotFoundError, ServiceError
 from svc_trial_runner.domain.checkpoints import CHECKPOINTS, CheckpointFolders
+from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.reports import SavedCheckpoint
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import FolderArchives, LaunchError, TrialBlobs, UnfitTrialError
@@ -37,13 +38,18 @@ class Checkpoints:
         return self._blobs.trouble
 
     async def fill(
-        self, folders: CheckpointFolders, trial_directory: str, archive: BlobKey | None
+        self,
+        attempt: AttemptKey,
+        folders: CheckpointFolders,
+        trial_directory: str,
+        archive: BlobKey | None,
     ) -> None:
         """Empty a trial's checkpoint folders, then download and unpack the one that it loads.
 
         Without a checkpoint the folder is not created, as on a shared file system.
 
         Args:
+            attempt: attempt of the trial.
             folders: of the trial.
             trial_directory: folder of the trial; checkpoints of an earlier attempt in it are
                 removed.
@@ -58,7 +64,7 @@ class Checkpoints:
             if archive is None or not folders.load:
                 return
             packed = root / _ARCHIVE
-            await self._blobs.fetch(archive, packed)
+            await self._blobs.fetch(attempt, archive, packed)
             await asyncio.to_thread(self._archives.extract, packed, Path(folders.load))
             packed.unlink()
         except NotFoundError as error:
@@ -66,7 +72,7 @@ class Checkpoints:
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the checkpoint cannot be loaded: {error}") from error
 
-    async def keep(self, experiment_id: str, folders: CheckpointFolders) -> SavedCheckpoint | None:
+    async def keep(self, attempt: AttemptKey, folders: CheckpointFolders) -> SavedCheckpoint | None:
         """Pack, upload, delete a trial's saved checkpoint folder; return name and blob, else None.
 
         Raises:
@@ -78,7 +84,7 @@ class Checkpoints:
         packed = saved.parent / _ARCHIVE
         try:
             await asyncio.to_thread(self._archives.pack, saved, packed)
-            archive = await self._blobs.keep_checkpoint(experiment_id, packed)
+            archive = await self._blobs.keep_checkpoint(attempt, packed)
             await asyncio.to_thread(_remove, saved.parent, self._code_user)
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the checkpoint cannot be kept: {error}") from error

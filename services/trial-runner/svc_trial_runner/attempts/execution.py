@@ -170,7 +170,7 @@ class AttemptRun:
             await self._wait_reporting(restoring, "the checkpoint that it goes on from")
         parameters = self.work.parameters
         if isinstance(parameters, BlobKey):
-            parameters = await self._dependencies.values.load(parameters)
+            parameters = await self._dependencies.values.load(self.key, parameters)
         folders = await self._checkpoint_folders(parameters)
         if folders is not None:
             parameters = folders.parameters
@@ -299,7 +299,7 @@ class AttemptRun:
         folders = checkpoint_folders(parameters, self._directory)
         if folders is not None and self._state.phase is not Phase.OVER:
             filling = self._dependencies.checkpoints.fill(
-                folders, self._directory, self.work.load_checkpoint
+                self.key, folders, self._directory, self.work.load_checkpoint
             )
             await self._wait_reporting(filling, "the checkpoint that it loads")
         return folders
@@ -307,7 +307,7 @@ class AttemptRun:
     async def _save(self, folders: CheckpointFolders) -> SavedCheckpoint | None:
         """Upload and return the saved checkpoint; None: none, or it failed (attempt is lost)."""
         self._state.saving()
-        keeping = self._dependencies.checkpoints.keep(self.key.experiment_id, folders)
+        keeping = self._dependencies.checkpoints.keep(self.key, folders)
         self._saving = asyncio.ensure_future(keeping)
         try:
             return await self._wait_reporting(

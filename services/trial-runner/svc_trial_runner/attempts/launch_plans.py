@@ -87,7 +87,7 @@ class LaunchPlans:
             return known[1]
         spec = work.spec
         if spec.code_archive is not None:
-            code_directory = str(await self._code.materialise(spec.code_archive))
+            code_directory = str(await self._code.materialise(work.key, spec.code_archive))
         else:
             code_directory = spec.code_directory or "/"
             if not _is_folder(code_directory):

@@ -9,7 +9,7 @@ from typing import Final
 
 from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_STREAMS
 from svc_common.clock import Clock
-from svc_common.errors import ResourceExhaustedError, ServiceError
+from svc_common.errors import NotFoundError, ResourceExhaustedError, ServiceError
 from svc_common.logs import get_logger
 from svc_trial_runner.domain.checkpoints import CHECKPOINTS, COMPLETE_CHECKPOINTS
 from svc_trial_runner.domain.output import TRIAL_LOG
@@ -134,9 +134,12 @@ class OutputUploads:
         large_streams = await asyncio.to_thread(self._pack, folder)
         if large_streams is None:
             return
-        for name in (*large_streams, OUTPUT_ARCHIVE):  # the last: with it, all is there
-            path = folder / (_ARCHIVE if name == OUTPUT_ARCHIVE else name)
-            await self._blobs.keep_output(trial, name, path)
+        try:
+            for name in (*large_streams, OUTPUT_ARCHIVE):  # the last: with it, all is there
+                path = folder / (_ARCHIVE if name == OUTPUT_ARCHIVE else name)
+                await self._blobs.keep_output(trial, name, path)
+        except NotFoundError as error:  # the experiment was deleted, and its outputs with it
+            get_logger().info("output not wanted", trial=trial.trial_id, error=error.message)
         async with self._removing:
             if trial.directory not in self._in_use:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -114,7 +114,7 @@ class AttemptCheckpoints:
         assert stored.archive is not None, "the manager names no other"
         try:
             archive = await asyncio.to_thread(self._copies.archive_path, self._directory)
-            await self._blobs.fetch(stored.archive, archive)
+            await self._blobs.fetch(self._work.key, stored.archive, archive)
             await asyncio.to_thread(self._copies.add, self._directory, stored, archive)
             await asyncio.to_thread(archive.unlink, missing_ok=True)
         except (NotFoundError, ServiceError) as error:
@@ -166,7 +166,7 @@ class AttemptCheckpoints:
                 assert self._waiting is not None
                 (checkpoint, copy), self._waiting = self._waiting, None
                 archive = await asyncio.to_thread(self._copies.pack, copy)
-            key = await self._blobs.keep_checkpoint(self._work.key.experiment_id, archive)
+            key = await self._blobs.keep_checkpoint(self._work.key, archive)
         except (OSError, ServiceError) as error:
             get_logger().warning(
                 "checkpoint not stored", trial=self._work.key.trial_id, error=str(error)

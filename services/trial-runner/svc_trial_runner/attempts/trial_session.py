@@ -138,7 +138,7 @@ class AttemptSession:
         try:
             value = report.value
             if report.size_bytes > INLINE_VALUE_LIMIT_BYTES:
-                value = await self._values.store(value)
+                value = await self._values.store(self._work.key, value)
             await self._room.wait_room()
             self._take(report, value)
         except (LaunchError, ChannelError) as error:

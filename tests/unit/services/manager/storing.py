@@ -8,9 +8,11 @@ from datetime import timedelta
 
 from nni_proto.experiment.v1 import event_pb2
 from svc_common.clock import ManualClock
+from svc_common.errors import NotFoundError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.ports import ContentMismatchError
+from svc_manager.blobs.agent_access import AgentBlobAccess
 from svc_manager.blobs.garbage_collector import GarbageCollector
 from svc_manager.blobs.references import References
 from svc_manager.blobs.usage import UsageCounter
@@ -71,9 +73,22 @@ class StoreFixture:
             monotonic_s=self.clock.monotonic_s,
         )
         self.orphans = 0
+        self.access = AgentBlobAccess(self._find, self.blobs)
         self.transfers = BlobTransfers(
-            self.blobs, self.urls, self.use, self.clock, self.bus.events, self._count_orphan
+            self.blobs,
+            self.urls,
+            self.use,
+            self.clock,
+            self.bus.events,
+            self._count_orphan,
+            self.access,
         )
+
+    async def _find(self, experiment_id: str) -> Experiment:
+        for experiment in self.live:
+            if experiment.id == experiment_id:
+                return experiment
+        raise NotFoundError("experiment", experiment_id)
 
     def _count_orphan(self) -> None:
         self.orphans += 1

@@ -154,7 +154,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         gpus = InMemoryGpuDevices()
         blobs = InMemoryBlobStore()
         patient = RetryingBlobExchange(blobs, SystemClock(), wait_for_space=True)
-        trial_bytes = StoredTrialBlobs(patient, lambda _experiment_id: patient)
+        trial_bytes = StoredTrialBlobs(patient, lambda _: patient)
         uploads = DirectoryUploadSpool(tmp_path / "runner/uploads")
         dependencies = AttemptDependencies(
             clock=SystemClock(),
@@ -164,7 +164,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
                 tmp_path / "tools",
                 tmp_path / "root",
             ),
-            values=StoredLargeValues(blobs),
+            values=StoredLargeValues(lambda _: blobs),
             gpus=GpuAllocator(gpus, ProcProcessTable()),
             folders=DiskTrialFolders(1_000_000),
             sockets=sockets,

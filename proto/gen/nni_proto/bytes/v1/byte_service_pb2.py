@@ -27,15 +27,15 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from nni_proto.common.v1 import value_pb2 as nni__proto_dot_common_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%nni_proto/bytes/v1/byte_service.proto\x12\x12nni_proto.bytes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnni_proto/common/v1/value.proto\"\x16\n\x14\x44\x65scribeStoreRequest\"-\n\x15\x44\x65scribeStoreResponse\x12\x14\n\x0c\x63ode_travels\x18\x01 \x01(\x08\"\xc1\x01\n\x14PrepareUploadRequest\x12\x30\n\x07purpose\x18\x01 \x01(\x0e\x32\x1f.nni_proto.bytes.v1.BlobPurpose\x12\x15\n\rexperiment_id\x18\x02 \x01(\t\x12*\n\x04\x62lob\x18\x03 \x01(\x0b\x32\x1c.nni_proto.common.v1.BlobRef\x12\x10\n\x08trial_id\x18\x04 \x01(\t\x12\x11\n\tfile_name\x18\x05 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x06 \x01(\x05\"\x8e\x01\n\x15PrepareUploadResponse\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x03url\x18\x02 \x01(\tH\x00\x12\x10\n\x06stream\x18\x03 \x01(\x08H\x00\x12\x10\n\x06stored\x18\x04 \x01(\x08H\x00\x12.\n\nexpires_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x05\n\x03way\"W\n\rUploadRequest\x12\x38\n\x06header\x18\x01 \x01(\x0b\x32(.nni_proto.bytes.v1.PrepareUploadRequest\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\x1d\n\x0eUploadResponse\x12\x0b\n\x03key\x18\x01 \x01(\t\"Q\n\x15\x43ompleteUploadRequest\x12\x38\n\x06header\x18\x01 \x01(\x0b\x32(.nni_proto.bytes.v1.PrepareUploadRequest\"\x18\n\x16\x43ompleteUploadResponse\"%\n\x16PrepareDownloadRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\"q\n\x17PrepareDownloadResponse\x12\r\n\x03url\x18\x01 \x01(\tH\x00\x12\x10\n\x06stream\x18\x02 \x01(\x08H\x00\x12.\n\nexpires_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x05\n\x03way\"\x1e\n\x0f\x44ownloadRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\" \n\x10\x44ownloadResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"(\n\x0fGetUsageRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\"P\n\x0f\x45xperimentUsage\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x12\n\nused_bytes\x18\x02 \x01(\x03\x12\x12\n\nblob_count\x18\x03 \x01(\x03\"\xa9\x01\n\x10GetUsageResponse\x12\x12\n\nused_bytes\x18\x01 \x01(\x03\x12\x12\n\nblob_count\x18\x02 \x01(\x03\x12\x13\n\x0blimit_bytes\x18\x03 \x01(\x03\x12\x1e\n\x16\x65xperiment_limit_bytes\x18\x04 \x01(\x03\x12\x38\n\x0b\x65xperiments\x18\x05 \x03(\x0b\x32#.nni_proto.bytes.v1.ExperimentUsage\"R\n\x15\x43ollectGarbageRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\x12(\n\x05grace\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"|\n\x16\x43ollectGarbageResponse\x12\x15\n\rdeleted_count\x18\x01 \x01(\x03\x12\x15\n\rdeleted_bytes\x18\x02 \x01(\x03\x12\x12\n\nkept_count\x18\x03 \x01(\x03\x12\x12\n\nkept_bytes\x18\x04 \x01(\x03\x12\x0c\n\x04keys\x18\x05 \x03(\t*\x90\x01\n\x0b\x42lobPurpose\x12\x1c\n\x18\x42LOB_PURPOSE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x42LOB_PURPOSE_CODE\x10\x01\x12\x16\n\x12\x42LOB_PURPOSE_VALUE\x10\x02\x12\x1b\n\x17\x42LOB_PURPOSE_CHECKPOINT\x10\x03\x12\x17\n\x13\x42LOB_PURPOSE_OUTPUT\x10\x04\x32\x9a\x06\n\x0b\x42yteService\x12\x64\n\rDescribeStore\x12(.nni_proto.bytes.v1.DescribeStoreRequest\x1a).nni_proto.bytes.v1.DescribeStoreResponse\x12\x64\n\rPrepareUpload\x12(.nni_proto.bytes.v1.PrepareUploadRequest\x1a).nni_proto.bytes.v1.PrepareUploadResponse\x12Q\n\x06Upload\x12!.nni_proto.bytes.v1.UploadRequest\x1a\".nni_proto.bytes.v1.UploadResponse(\x01\x12g\n\x0e\x43ompleteUpload\x12).nni_proto.bytes.v1.CompleteUploadRequest\x1a*.nni_proto.bytes.v1.CompleteUploadResponse\x12j\n\x0fPrepareDownload\x12*.nni_proto.bytes.v1.PrepareDownloadRequest\x1a+.nni_proto.bytes.v1.PrepareDownloadResponse\x12W\n\x08\x44ownload\x12#.nni_proto.bytes.v1.DownloadRequest\x1a$.nni_proto.bytes.v1.DownloadResponse0\x01\x12U\n\x08GetUsage\x12#.nni_proto.bytes.v1.GetUsageRequest\x1a$.nni_proto.bytes.v1.GetUsageResponse\x12g\n\x0e\x43ollectGarbage\x12).nni_proto.bytes.v1.CollectGarbageRequest\x1a*.nni_proto.bytes.v1.CollectGarbageResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%nni_proto/bytes/v1/byte_service.proto\x12\x12nni_proto.bytes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnni_proto/common/v1/value.proto\"\x16\n\x14\x44\x65scribeStoreRequest\"-\n\x15\x44\x65scribeStoreResponse\x12\x14\n\x0c\x63ode_travels\x18\x01 \x01(\x08\"\xc1\x01\n\x14PrepareUploadRequest\x12\x30\n\x07purpose\x18\x01 \x01(\x0e\x32\x1f.nni_proto.bytes.v1.BlobPurpose\x12\x15\n\rexperiment_id\x18\x02 \x01(\t\x12*\n\x04\x62lob\x18\x03 \x01(\x0b\x32\x1c.nni_proto.common.v1.BlobRef\x12\x10\n\x08trial_id\x18\x04 \x01(\t\x12\x11\n\tfile_name\x18\x05 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x06 \x01(\x05\"\x8e\x01\n\x15PrepareUploadResponse\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x03url\x18\x02 \x01(\tH\x00\x12\x10\n\x06stream\x18\x03 \x01(\x08H\x00\x12\x10\n\x06stored\x18\x04 \x01(\x08H\x00\x12.\n\nexpires_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x05\n\x03way\"W\n\rUploadRequest\x12\x38\n\x06header\x18\x01 \x01(\x0b\x32(.nni_proto.bytes.v1.PrepareUploadRequest\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\x1d\n\x0eUploadResponse\x12\x0b\n\x03key\x18\x01 \x01(\t\"Q\n\x15\x43ompleteUploadRequest\x12\x38\n\x06header\x18\x01 \x01(\x0b\x32(.nni_proto.bytes.v1.PrepareUploadRequest\"\x18\n\x16\x43ompleteUploadResponse\"N\n\x16PrepareDownloadRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x15\n\rexperiment_id\x18\x02 \x01(\t\x12\x10\n\x08trial_id\x18\x03 \x01(\t\"q\n\x17PrepareDownloadResponse\x12\r\n\x03url\x18\x01 \x01(\tH\x00\x12\x10\n\x06stream\x18\x02 \x01(\x08H\x00\x12.\n\nexpires_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x05\n\x03way\"G\n\x0f\x44ownloadRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x15\n\rexperiment_id\x18\x02 \x01(\t\x12\x10\n\x08trial_id\x18\x03 \x01(\t\" \n\x10\x44ownloadResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"(\n\x0fGetUsageRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\"P\n\x0f\x45xperimentUsage\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x12\n\nused_bytes\x18\x02 \x01(\x03\x12\x12\n\nblob_count\x18\x03 \x01(\x03\"\xa9\x01\n\x10GetUsageResponse\x12\x12\n\nused_bytes\x18\x01 \x01(\x03\x12\x12\n\nblob_count\x18\x02 \x01(\x03\x12\x13\n\x0blimit_bytes\x18\x03 \x01(\x03\x12\x1e\n\x16\x65xperiment_limit_bytes\x18\x04 \x01(\x03\x12\x38\n\x0b\x65xperiments\x18\x05 \x03(\x0b\x32#.nni_proto.bytes.v1.ExperimentUsage\"R\n\x15\x43ollectGarbageRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\x12(\n\x05grace\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"|\n\x16\x43ollectGarbageResponse\x12\x15\n\rdeleted_count\x18\x01 \x01(\x03\x12\x15\n\rdeleted_bytes\x18\x02 \x01(\x03\x12\x12\n\nkept_count\x18\x03 \x01(\x03\x12\x12\n\nkept_bytes\x18\x04 \x01(\x03\x12\x0c\n\x04keys\x18\x05 \x03(\t*\x90\x01\n\x0b\x42lobPurpose\x12\x1c\n\x18\x42LOB_PURPOSE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x42LOB_PURPOSE_CODE\x10\x01\x12\x16\n\x12\x42LOB_PURPOSE_VALUE\x10\x02\x12\x1b\n\x17\x42LOB_PURPOSE_CHECKPOINT\x10\x03\x12\x17\n\x13\x42LOB_PURPOSE_OUTPUT\x10\x04\x32\x9a\x06\n\x0b\x42yteService\x12\x64\n\rDescribeStore\x12(.nni_proto.bytes.v1.DescribeStoreRequest\x1a).nni_proto.bytes.v1.DescribeStoreResponse\x12\x64\n\rPrepareUpload\x12(.nni_proto.bytes.v1.PrepareUploadRequest\x1a).nni_proto.bytes.v1.PrepareUploadResponse\x12Q\n\x06Upload\x12!.nni_proto.bytes.v1.UploadRequest\x1a\".nni_proto.bytes.v1.UploadResponse(\x01\x12g\n\x0e\x43ompleteUpload\x12).nni_proto.bytes.v1.CompleteUploadRequest\x1a*.nni_proto.bytes.v1.CompleteUploadResponse\x12j\n\x0fPrepareDownload\x12*.nni_proto.bytes.v1.PrepareDownloadRequest\x1a+.nni_proto.bytes.v1.PrepareDownloadResponse\x12W\n\x08\x44ownload\x12#.nni_proto.bytes.v1.DownloadRequest\x1a$.nni_proto.bytes.v1.DownloadResponse0\x01\x12U\n\x08GetUsage\x12#.nni_proto.bytes.v1.GetUsageRequest\x1a$.nni_proto.bytes.v1.GetUsageResponse\x12g\n\x0e\x43ollectGarbage\x12).nni_proto.bytes.v1.CollectGarbageRequest\x1a*.nni_proto.bytes.v1.CollectGarbageResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nni_proto.bytes.v1.byte_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_BLOBPURPOSE']._serialized_start=1527
-  _globals['_BLOBPURPOSE']._serialized_end=1671
+  _globals['_BLOBPURPOSE']._serialized_start=1609
+  _globals['_BLOBPURPOSE']._serialized_end=1753
   _globals['_DESCRIBESTOREREQUEST']._serialized_start=159
   _globals['_DESCRIBESTOREREQUEST']._serialized_end=181
   _globals['_DESCRIBESTORERESPONSE']._serialized_start=183
@@ -53,23 +53,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMPLETEUPLOADRESPONSE']._serialized_start=774
   _globals['_COMPLETEUPLOADRESPONSE']._serialized_end=798
   _globals['_PREPAREDOWNLOADREQUEST']._serialized_start=800
-  _globals['_PREPAREDOWNLOADREQUEST']._serialized_end=837
-  _globals['_PREPAREDOWNLOADRESPONSE']._serialized_start=839
-  _globals['_PREPAREDOWNLOADRESPONSE']._serialized_end=952
-  _globals['_DOWNLOADREQUEST']._serialized_start=954
-  _globals['_DOWNLOADREQUEST']._serialized_end=984
-  _globals['_DOWNLOADRESPONSE']._serialized_start=986
-  _globals['_DOWNLOADRESPONSE']._serialized_end=1018
-  _globals['_GETUSAGEREQUEST']._serialized_start=1020
-  _globals['_GETUSAGEREQUEST']._serialized_end=1060
-  _globals['_EXPERIMENTUSAGE']._serialized_start=1062
-  _globals['_EXPERIMENTUSAGE']._serialized_end=1142
-  _globals['_GETUSAGERESPONSE']._serialized_start=1145
-  _globals['_GETUSAGERESPONSE']._serialized_end=1314
-  _globals['_COLLECTGARBAGEREQUEST']._serialized_start=1316
-  _globals['_COLLECTGARBAGEREQUEST']._serialized_end=1398
-  _globals['_COLLECTGARBAGERESPONSE']._serialized_start=1400
-  _globals['_COLLECTGARBAGERESPONSE']._serialized_end=1524
-  _globals['_BYTESERVICE']._serialized_start=1674
-  _globals['_BYTESERVICE']._serialized_end=2468
+  _globals['_PREPAREDOWNLOADREQUEST']._serialized_end=878
+  _globals['_PREPAREDOWNLOADRESPONSE']._serialized_start=880
+  _globals['_PREPAREDOWNLOADRESPONSE']._serialized_end=993
+  _globals['_DOWNLOADREQUEST']._serialized_start=995
+  _globals['_DOWNLOADREQUEST']._serialized_end=1066
+  _globals['_DOWNLOADRESPONSE']._serialized_start=1068
+  _globals['_DOWNLOADRESPONSE']._serialized_end=1100
+  _globals['_GETUSAGEREQUEST']._serialized_start=1102
+  _globals['_GETUSAGEREQUEST']._serialized_end=1142
+  _globals['_EXPERIMENTUSAGE']._serialized_start=1144
+  _globals['_EXPERIMENTUSAGE']._serialized_end=1224
+  _globals['_GETUSAGERESPONSE']._serialized_start=1227
+  _globals['_GETUSAGERESPONSE']._serialized_end=1396
+  _globals['_COLLECTGARBAGEREQUEST']._serialized_start=1398
+  _globals['_COLLECTGARBAGEREQUEST']._serialized_end=1480
+  _globals['_COLLECTGARBAGERESPONSE']._serialized_start=1482
+  _globals['_COLLECTGARBAGERESPONSE']._serialized_end=1606
+  _globals['_BYTESERVICE']._serialized_start=1756
+  _globals['_BYTESERVICE']._serialized_end=2550
 # @@protoc_insertion_point(module_scope)

@@ -101,13 +101,15 @@ class PrepareUploadRequest(_message.Message):
     ATTEMPT_FIELD_NUMBER: _builtins.int
     purpose: Global___BlobPurpose.ValueType
     experiment_id: _builtins.str
-    """Experiment whose quota it counts against. Empty: only the quota of the installation."""
+    """Experiment whose quota it counts against, unless it is a value. Empty: only the quota of the
+    installation.
+    """
     trial_id: _builtins.str
-    """Only for BLOB_PURPOSE_OUTPUT."""
+    """Trial that has made it; only from agents."""
     file_name: _builtins.str
     """Only for BLOB_PURPOSE_OUTPUT: `stdout`, `stderr`, and `files.tar` as the last one."""
     attempt: _builtins.int
-    """Only for BLOB_PURPOSE_OUTPUT; >= 1."""
+    """Of the trial; only from agents; >= 1."""
     @_builtins.property
     def blob(self) -> _value_pb2.BlobRef:
         """SHA-256 and size of the content."""
@@ -259,16 +261,25 @@ class PrepareDownloadRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     KEY_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
+    TRIAL_ID_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """`sha256/<hex>`."""
+    experiment_id: _builtins.str
+    """Experiment and trial that need it. An agent of a pool has to name them: it may download what its
+    own orders name. Empty for other callers.
+    """
+    trial_id: _builtins.str
     def __init__(
         self,
         *,
         key: _builtins.str = ...,
+        experiment_id: _builtins.str = ...,
+        trial_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["experiment_id", b"experiment_id", "key", b"key", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -309,15 +320,22 @@ class DownloadRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     KEY_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
+    TRIAL_ID_FIELD_NUMBER: _builtins.int
     key: _builtins.str
+    experiment_id: _builtins.str
+    """As in `PrepareDownloadRequest`."""
+    trial_id: _builtins.str
     def __init__(
         self,
         *,
         key: _builtins.str = ...,
+        experiment_id: _builtins.str = ...,
+        trial_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["experiment_id", b"experiment_id", "key", b"key", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

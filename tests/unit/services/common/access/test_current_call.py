@@ -5,6 +5,7 @@ import asyncio
 from svc_common.access.current_call import (
     audit_folder,
     is_owner,
+    limited_agent,
     may_act_for,
     serving,
     start_serving,
@@ -39,6 +40,17 @@ def test_folders_are_those_of_the_inner_call() -> None:
         audit_folder("/outer")
 
     assert (outer.folders, inner.folders) == (["/outer"], ["/inner"])
+
+
+def test_only_an_agent_with_a_pool_is_limited_to_it() -> None:
+    box = Caller("nni-1-p-1", Role.AGENT, "token", "p")
+    found = []
+    for caller in (box, Caller("agents", Role.AGENT, "token"), USER):
+        with serving(caller):
+            found.append(limited_agent())
+
+    assert found == [box, None, None]
+    assert limited_agent() is None  # no call: the service itself
 
 
 def test_caller_acts_for_himself_and_an_administrator_for_all() -> None:

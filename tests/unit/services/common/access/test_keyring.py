@@ -125,13 +125,13 @@ def test_agents_of_a_fleet_are_known_once_it_has_written_them(file: Path, tmp_pa
     agents = tmp_path / "agents.access.json"
     keyring = Keyring("own", file, agents_file=agents)
     before = keyring.of_token("box's")
-    write(agents, AccessEntry("nni-1-p-1", "agent", sha256=fingerprint("box's")))
+    write(agents, AccessEntry("nni-1-p-1", "agent", sha256=fingerprint("box's"), pool="p"))
 
     found = keyring.of_token("box's")
 
     assert before is None
     assert found is not None
-    assert (found.name, found.role) == ("nni-1-p-1", Role.AGENT)
+    assert (found.name, found.role, found.pool) == ("nni-1-p-1", Role.AGENT, "p")
     assert keyring.of_token("alice's") is not None
 
 

@@ -48,6 +48,16 @@ async def test_archive_becomes_a_folder(tmp_path: Path) -> None:
     assert sorted(path.name for path in place.iterdir()) == ["a", "run.sh"]
 
 
+async def test_archive_may_come_from_a_source_of_its_own(tmp_path: Path) -> None:
+    data, source = archive(file("a.py", b"pass")), InMemoryBlobStore()
+    key = (await source.put(data)).removeprefix("sha256/")
+    archives = CodeArchives(InMemoryBlobStore(), tmp_path / "code", SystemClock())
+
+    place = await archives.unpacked(key, source)
+
+    assert (place / "a.py").read_bytes() == b"pass"
+
+
 async def test_folder_of_another_download_may_vanish_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / ".new-gone").symlink_to("gone")  # it is listed, and there is nothing

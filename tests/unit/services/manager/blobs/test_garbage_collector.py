@@ -44,6 +44,19 @@ async def test_what_no_log_names_goes_and_the_rest_stays(shelf: StoreFixture) ->
     assert not await shelf.blobs.exists(other)
 
 
+async def test_record_of_an_upload_is_deleted_with_its_checkpoint(shelf: StoreFixture) -> None:
+    await shelf.access.record_upload("e1", digest(b"named"))
+    await shelf.access.record_upload("e1", digest(b"dead"))
+    await shelf.log("e1", digest(b"named"))
+    shelf.clock.advance(LONG_S)
+
+    done = await shelf.collector.collect()
+
+    assert (done.deleted, done.kept_count) == ((), 0)
+    assert await shelf.access.has_uploaded("e1", digest(b"named"))
+    assert not await shelf.access.has_uploaded("e1", digest(b"dead"))
+
+
 async def test_dry_run_deletes_nothing(shelf: StoreFixture) -> None:
     key = await shelf.blobs.put(b"other")
     shelf.clock.advance(LONG_S)

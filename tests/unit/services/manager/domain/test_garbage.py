@@ -34,6 +34,14 @@ def test_what_belongs_to_an_experiment_goes_with_it() -> None:
     assert [one.key for one in found.old] == ["output/e2/t/1/stdout", "snapshot/e2/state"]
 
 
+def test_record_of_an_upload_goes_with_its_checkpoint_or_its_experiment() -> None:
+    keys = ["uploaded/e1/named", "uploaded/e1/dead", "uploaded/e2/named"]
+
+    found = garbage(map(blob, keys), Marks({"named"}, {"e1"}), 10_000, GRACE_MS)
+
+    assert [one.key for one in found.old] == ["uploaded/e1/dead", "uploaded/e2/named"]
+
+
 def test_name_that_only_begins_like_an_experiment_is_not_its() -> None:
     found = garbage([blob("output/e10/t/1/stdout")], Marks((), {"e1"}), 10_000, GRACE_MS)
 

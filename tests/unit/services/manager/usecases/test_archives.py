@@ -219,6 +219,7 @@ async def test_large_values_travel(there: Installation, here: Installation) -> N
     assert from_value(saved.about.experiment.config.search_space) == json.loads(text)
     assert loaded.id == experiment_id
     assert await here.blobs.get(f"sha256/{digest}") == text
+    assert await here.blobs.exists(f"uploaded/{experiment_id}/{digest}")
 
 
 async def test_a_large_value_that_is_missing_or_false_is_refused(

@@ -100,7 +100,9 @@ async def test_uploads_at_the_same_time_share_a_limited_part_of_the_memory(
 ) -> None:
     shelf = StoreFixture(bus)
     blobs = CountingBlobs(shelf.clock)
-    transfers = BlobTransfers(blobs, None, shelf.use, shelf.clock, bus.events, lambda: None)
+    transfers = BlobTransfers(
+        blobs, None, shelf.use, shelf.clock, bus.events, lambda: None, shelf.access
+    )
     started = asyncio.Semaphore(0)
     slow = [
         Upload(Purpose.CHECKPOINT, f"{index:064x}", IN_MEMORY_BYTES)

@@ -11,8 +11,11 @@ from svc_common.clock import ManualClock
 from svc_common.errors import InvalidArgumentError
 from svc_common.storage.retries import FULL_RETRY_INTERVAL_S
 from svc_trial_runner.adapters.blob_access import StoreLocations, open_stores
+from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.ports import FinishedTrial
 from tests.support.ports import free_port
+
+ATTEMPT = AttemptKey("e1", "t1", 1)
 
 
 async def test_direct_store_is_shared_by_values_and_trials(tmp_path: Path) -> None:
@@ -20,7 +23,7 @@ async def test_direct_store_is_shared_by_values_and_trials(tmp_path: Path) -> No
     (tmp_path / "file").write_bytes(b"weights")
 
     async with open_stores(places, ManualClock()) as opened:
-        key = await opened.trials.keep_checkpoint("e1", tmp_path / "file")
+        key = await opened.trials.keep_checkpoint(ATTEMPT, tmp_path / "file")
 
         assert await opened.blobs.get(f"sha256/{key.sha256}") == b"weights"
 
@@ -34,7 +37,9 @@ async def test_a_checkpoint_waits_for_space_in_the_direct_store(tmp_path: Path) 
         # The store treats a file that is too large for a limit of the system as a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, largest[1]))
         try:
-            saving = asyncio.ensure_future(opened.trials.keep_checkpoint("e1", tmp_path / "file"))
+            saving = asyncio.ensure_future(
+                opened.trials.keep_checkpoint(ATTEMPT, tmp_path / "file")
+            )
             while not clock.sleepers and not saving.done():  # noqa: ASYNC110 - a thread
                 await asyncio.sleep(0)  # a thread writes: nothing to await here
         finally:

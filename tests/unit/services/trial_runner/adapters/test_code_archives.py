@@ -6,8 +6,11 @@ from svc_common.clock import SystemClock
 from svc_common.storage.code_archives import CodeArchives
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
+from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError
+
+ATTEMPT = AttemptKey("e1", "t1", 1)
 
 
 def store_of(blobs: InMemoryBlobStore, folder: Path) -> CachedCodeStore:
@@ -16,7 +19,7 @@ def store_of(blobs: InMemoryBlobStore, folder: Path) -> CachedCodeStore:
 
 async def test_missing_archive_is_a_failure_to_launch(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="cannot be had"):
-        await store_of(InMemoryBlobStore(), tmp_path).materialise(BlobKey("0" * 64, 1))
+        await store_of(InMemoryBlobStore(), tmp_path).materialise(ATTEMPT, BlobKey("0" * 64, 1))
 
 
 async def test_each_trial_gets_a_copy_of_its_own(tmp_path: Path) -> None:

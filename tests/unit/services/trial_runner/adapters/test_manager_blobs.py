@@ -19,8 +19,11 @@ from svc_common.rpc.client import open_channel
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.domain.quota import Quota
 from svc_trial_runner.adapters.manager_blobs import SMALL_OUTPUT_BYTES, ManagerBlobExchange
+from svc_trial_runner.domain.claims import AttemptKey
 from tests.support.byte_service import byte_channel, write
 from tests.support.ports import free_port
+
+ATTEMPT = AttemptKey("e1", "t1", 1)
 
 
 class ElsewhereStore(InMemoryBlobStore):
@@ -49,7 +52,7 @@ async def test_quota_of_the_experiment_reaches_the_agent(tmp_path: Path) -> None
         exchange = ManagerBlobExchange(channel, ())
 
         with pytest.raises(ResourceExhaustedError, match="NNI_EXPERIMENT_QUOTA_BYTES"):
-            await exchange.of_experiment("e1").put_file(checkpoint)
+            await exchange.of_attempt(ATTEMPT, checkpoints=True).put_file(checkpoint)
 
         assert await exchange.put_file(checkpoint)
 
@@ -88,7 +91,7 @@ async def test_content_goes_through_the_manager_where_the_store_cannot_be_reache
     async with InMemoryBus() as bus, byte_channel(bus, ElsewhereStore()) as channel:
         with pytest.raises(UnavailableError):
             await ManagerBlobExchange(channel, ()).put(b"content")
-        exchange = ManagerBlobExchange(channel, (), by_url=False).of_experiment("e1")
+        exchange = ManagerBlobExchange(channel, (), by_url=False).of_attempt(ATTEMPT)
 
         key = await exchange.put(b"content")
 

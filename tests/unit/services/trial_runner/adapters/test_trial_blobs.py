@@ -8,7 +8,10 @@ from svc_common.errors import UnavailableError
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import RetryingBlobExchange
 from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs, TarFolders
+from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.ports import FinishedTrial
+
+ATTEMPT = AttemptKey("e1", "t1", 1)
 
 
 class FailingStore(InMemoryBlobStore):
@@ -29,11 +32,26 @@ async def test_checkpoint_is_stored_by_its_content(tmp_path: Path) -> None:
     (tmp_path / "saved").write_bytes(b"weights")
     stored = blobs(InMemoryBlobStore(), ManualClock())
 
-    key = await stored.keep_checkpoint("e1", tmp_path / "saved")
-    await stored.fetch(key, tmp_path / "loaded")
+    key = await stored.keep_checkpoint(ATTEMPT, tmp_path / "saved")
+    await stored.fetch(ATTEMPT, key, tmp_path / "loaded")
 
     assert key.size_bytes == 7
     assert (tmp_path / "loaded").read_bytes() == b"weights"
+
+
+async def test_checkpoints_are_moved_as_those_of_their_attempt(tmp_path: Path) -> None:
+    (tmp_path / "saved").write_bytes(b"weights")
+    store, clock, seen = InMemoryBlobStore(), ManualClock(), list[AttemptKey]()
+
+    def of_attempt(attempt: AttemptKey) -> RetryingBlobExchange:
+        seen.append(attempt)
+        return RetryingBlobExchange(store, clock)
+
+    stored = StoredTrialBlobs(RetryingBlobExchange(InMemoryBlobStore(), clock), of_attempt)
+    key = await stored.keep_checkpoint(ATTEMPT, tmp_path / "saved")
+    await stored.fetch(AttemptKey("e1", "t1", 2), key, tmp_path / "loaded")
+
+    assert seen == [ATTEMPT, AttemptKey("e1", "t1", 2)]
 
 
 async def test_output_has_the_name_of_its_attempt(tmp_path: Path) -> None:
@@ -50,7 +68,7 @@ async def test_trouble_is_shown_while_a_checkpoint_waits_for_the_store(tmp_path:
     (tmp_path / "saved").write_bytes(b"weights")
     clock, store = ManualClock(), FailingStore()
     stored = blobs(store, clock)
-    saving = asyncio.ensure_future(stored.keep_checkpoint("e1", tmp_path / "saved"))
+    saving = asyncio.ensure_future(stored.keep_checkpoint(ATTEMPT, tmp_path / "saved"))
     while not clock.sleepers:  # noqa: ASYNC110 - the retry begins to sleep
         await asyncio.sleep(0)
 

@@ -150,7 +150,7 @@ class AwayStore(InMemoryBlobStore):
 def keep_checkpoints(bench: Bench, store: InMemoryBlobStore, archives: TarFolders) -> None:
     """Make trials store their checkpoints in ``store``."""
     patient = RetryingBlobExchange(store, SystemClock(), wait_for_space=True, retry_interval_s=0.01)
-    trial_bytes = StoredTrialBlobs(patient, lambda _experiment_id: patient)
+    trial_bytes = StoredTrialBlobs(patient, lambda _: patient)
     checkpoints = Checkpoints(trial_bytes, archives)
     bench.dependencies = replace(
         bench.dependencies, checkpoints=checkpoints, waiting_notice_after_s=NOTICE_AFTER_S

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from svc_common.clock import ManualClock
-from svc_common.errors import ResourceExhaustedError
+from svc_common.errors import NotFoundError, ResourceExhaustedError
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import RetryingBlobExchange
 from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs, TarFolders
@@ -55,7 +55,7 @@ async def uploading(
     folder: Path, store: RecordingStore, clock: ManualClock
 ) -> AsyncIterator[OutputUploads]:
     patient = RetryingBlobExchange(store, clock)
-    bytes_ = StoredTrialBlobs(patient, lambda _experiment_id: patient)
+    bytes_ = StoredTrialBlobs(patient, lambda _: patient)
     uploads = OutputUploads(bytes_, TarFolders(), DirectoryUploadSpool(folder / "spool"), clock)
     running = asyncio.create_task(uploads.run())
     try:
@@ -175,6 +175,27 @@ async def test_missing_folder_is_dropped(tmp_path: Path) -> None:
     assert await store.keys("output/e1/gone/") == []
 
 
+class ForgetfulStore(RecordingStore):
+    """Store of an installation that has deleted the experiment `e9`."""
+
+    async def put_named_file(self, key: str, path: Path) -> None:
+        if key.startswith("output/e9/"):
+            raise NotFoundError("experiment", "e9")
+        await super().put_named_file(key, path)
+
+
+async def test_output_of_a_deleted_experiment_is_removed(tmp_path: Path) -> None:
+    store = ForgetfulStore()
+    deleted, kept = finished(tmp_path, "t9", "e9"), finished(tmp_path)
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+        uploads.add(deleted)
+        uploads.add(kept)
+        await store.has("t1")
+
+    assert not Path(deleted.directory).exists()
+
+
 async def test_experiment_over_its_quota_does_not_block_the_others(tmp_path: Path) -> None:
     store, clock = RecordingStore(), ManualClock()
     store.full = "e1"
@@ -254,7 +275,7 @@ async def test_folder_in_which_another_attempt_has_begun_is_left_to_its_end(
     first = finished(tmp_path)
     spool.add(first)
     patient = RetryingBlobExchange(store, ManualClock())
-    blobs = StoredTrialBlobs(patient, lambda _experiment_id: patient)
+    blobs = StoredTrialBlobs(patient, lambda _: patient)
     uploads = OutputUploads(blobs, TarFolders(), spool, ManualClock())
 
     await uploads.begin(first.directory)

@@ -166,10 +166,10 @@ class GatedBlobs:
         self.has_begun = asyncio.Event()
         self.stored: list[bytes] = []
 
-    async def fetch(self, blob: BlobKey, path: Path) -> None:
+    async def fetch(self, attempt: AttemptKey, blob: BlobKey, path: Path) -> None:
         raise UnavailableError(f"no store for {path}")
 
-    async def keep_checkpoint(self, experiment_id: str, path: Path) -> BlobKey:
+    async def keep_checkpoint(self, attempt: AttemptKey, path: Path) -> BlobKey:
         self.begun += 1
         self.has_begun.set()
         content = path.read_bytes()

@@ -24,7 +24,12 @@ class RecordingSession:
         self.metrics: list[MetricReported] = []
         self.over = False
         self.session = AttemptSession(
-            WORK, {"x": 1}, StoredLargeValues(self.blobs), ManualClock(), self, self._report
+            WORK,
+            {"x": 1},
+            StoredLargeValues(lambda _: self.blobs),
+            ManualClock(),
+            self,
+            self._report,
         )
         self.room = asyncio.Event()
         self.room.set()
@@ -83,7 +88,7 @@ def test_greeting_says_whether_the_process_may_go_on() -> None:
     session = AttemptSession(
         WORK,
         {"x": 1},
-        StoredLargeValues(one.blobs),
+        StoredLargeValues(lambda _: one.blobs),
         ManualClock(),
         one,
         lambda _: True,
