@@ -14,6 +14,7 @@ from nni.experiment.config.experiment_fields import ExperimentFields
 from nni.experiment.config.listed_tuners import problems_of_tuners
 from nni.experiment.config.own_platforms import own_platform_class
 from nni.experiment.config.shared_storage import SharedStorageConfig
+from nni.experiment.config.training_service_base import differing_limits
 from nni.experiment.config.training_services import AVAILABLE_PLATFORMS
 from nni.experiment.errors import ConfigError, Problem
 from nni.hpo.registry import factory
@@ -160,6 +161,7 @@ def _platforms(config: ExperimentFields) -> Iterator[Problem]:
     for index, service in enumerate(services):
         field = f"trainingService[{index}]" if several else "trainingService"
         yield from service.problems(field, config.trial_gpu_number)
+    yield from differing_limits(services)
     if sum(service.platform == "local" for service in services) > 1:
         yield Problem("trainingService", "must have at most one local platform")
 

@@ -18,13 +18,15 @@ from nni.experiment.config.base import (
     Text,
     paths_relative_to,
 )
-from nni.experiment.config.training_service_base import TrainingServiceConfig
+from nni.experiment.config.training_service_base import (
+    Positive,
+    TrainingServiceConfig,
+    differing_limits,
+)
 from nni.experiment.config.training_services import TrainingServices
 from nni.experiment.config.yaml_file import read_yaml
 from nni.experiment.errors import ConfigError, Problem
 from nni_wire.pools import POOL_PLATFORM, broken_name_rule
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class PoolFile(ConfigModel):
@@ -51,9 +53,10 @@ class PoolFile(ConfigModel):
     idle_time: DurationText | None = None
     """Time after which an agent without trials ends; not given: `60s`."""
     max_agent_time: DurationText | None = None
-    """Time of all agents together, after which the pool takes no more trials; not given: none."""
+    """Time of all agents together, after which the pool takes no more trials; not given: that of
+    the platforms' sections, else none."""
     max_cost: Positive | None = None
-    """Most that all agents together may cost; needs `costPerAgentHour`."""
+    """Most that all agents together may cost; needs `costPerAgentHour`; not given: as above."""
     cost_per_agent_hour: Positive | None = None
     """Price of one agent for an hour, in the currency of `maxCost`."""
 
@@ -108,6 +111,7 @@ class PoolFile(ConfigModel):
                 rule = "must be the platform of agents, not another pool"
                 problems.append(Problem(f"{field}.platform", rule, section.platform))
             problems += section.problems(field, None)
+        problems += differing_limits(self.platforms())
         if self.max_agents is not None and (self.min_agents or 0) > self.max_agents:
             problems.append(Problem("maxAgents", "must be >= minAgents", self.max_agents))
         if self.max_cost is not None and self.cost_per_agent_hour is None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, PositiveInt
 
 from nni.experiment.config.base import ConfigModel, DurationText, Flag, Integer, Text
 from nni.experiment.errors import Problem
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""Number above 0."""
+SHARED_LIMITS = ("maxAgentTime", "maxCost", "costPerAgentHour")
+"""Limits that hold for all platforms of an experiment together."""
 
 
 class TrainingServiceConfig(ConfigModel):
@@ -52,10 +58,35 @@ class AgentPoolConfig(TrainingServiceConfig):
     """Most agents at once; not given: as many as the platform has."""
     idle_time: DurationText | None = None
     """Time after which an agent without trials ends; not given: `60s`."""
+    max_agent_time: DurationText | None = None
+    """Time of all agents of the experiment together, after which none is started and none takes
+    another trial; not given: no limit."""
+    max_cost: Positive | None = None
+    """Most that all agents of the experiment together may cost; needs `costPerAgentHour`."""
+    cost_per_agent_hour: Positive | None = None
+    """Price of one agent for an hour, in the currency of `maxCost`."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return a problem if fewer agents are allowed than shall stay."""
+        """Return a problem if fewer agents are allowed than shall stay, or a price is missing."""
         _ = trial_gpu_number
+        problems = []
         if self.max_agents is not None and (self.min_agents or 0) > self.max_agents:
-            return [Problem(f"{field}.maxAgents", "must be >= minAgents", self.max_agents)]
-        return []
+            problems.append(Problem(f"{field}.maxAgents", "must be >= minAgents", self.max_agents))
+        if self.max_cost is not None and self.cost_per_agent_hour is None:
+            problems.append(Problem(f"{field}.costPerAgentHour", "must be given with maxCost"))
+        return problems
+
+
+def differing_limits(services: Sequence[TrainingServiceConfig]) -> Iterator[Problem]:
+    """Yield a problem for each limit of all platforms together that sections give differently.
+
+    Args:
+        services: the sections of one experiment or pool.
+    """
+    sections = [service.to_dict() for service in services]
+    for name in SHARED_LIMITS:
+        values = {section[name]: index for index, section in enumerate(sections) if name in section}
+        if len(values) > 1:
+            value, index = list(values.items())[-1]
+            rule = "must be the same in all sections that have it: it limits all of them together"
+            yield Problem(f"trainingService[{index}].{name}", rule, value)

@@ -78,7 +78,8 @@ def _options(service: Section) -> Mapping[str, object]:
 def write_limits(limits: pool_pb2.PoolLimits, services: Iterable[Section]) -> None:
     """Write a pool's limits: sums of the platforms' least and most agents, and longest idle time.
 
-    A platform without a largest number of agents makes the sum unlimited.
+    A platform without a largest number of agents makes the sum unlimited. Limits of time and cost
+    hold for all platforms together: should sections differ, the tightest one.
 
     Args:
         limits: limits that are set are replaced.
@@ -91,11 +92,28 @@ def write_limits(limits: pool_pb2.PoolLimits, services: Iterable[Section]) -> No
     idle = [_duration_s(str(section["idleTime"])) for section in sections if "idleTime" in section]
     if idle:
         limits.idle.FromMilliseconds(round(max(idle) * 1000))
+    times = [
+        _duration_s(str(section["maxAgentTime"]))
+        for section in sections
+        if "maxAgentTime" in section
+    ]
+    if times:
+        limits.max_agent_time.FromMilliseconds(round(min(times) * 1000))
+    costs = [cost for section in sections if (cost := _amount(section, "maxCost"))]
+    limits.max_cost = min(costs, default=0.0)
+    limits.cost_per_agent_hour = max(
+        (_amount(one, "costPerAgentHour") for one in sections), default=0.0
+    )
 
 
 def _count(section: Mapping[str, object], name: str) -> int:
     number = section.get(name)
     return number if isinstance(number, int) and number > 0 else 0
+
+
+def _amount(section: Mapping[str, object], name: str) -> float:
+    number = section.get(name)
+    return float(number) if isinstance(number, int | float) and number > 0 else 0.0
 
 
 def _duration_s(text: str) -> float:

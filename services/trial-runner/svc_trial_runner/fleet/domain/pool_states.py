@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from nni_wire.pools import experiment_of_pool
 from svc_trial_runner.fleet.domain.agents import AgentName, AgentPhase
 from svc_trial_runner.fleet.domain.decisions import (
     LAUNCH_STEPS,
@@ -221,6 +222,8 @@ def _stop(pool: Pool, need: PoolNeed, now_s: float) -> tuple[str, str] | None:
     if limits.max_cost is not None and price:
         words.append(f"{hours * price:.3g} of the cost of {limits.max_cost:.3g} (maxCost)")
     remedy = f"raise the limit in its file, then nnictl pool update {need.pool} FILE"
+    if experiment_of_pool(need.pool) is not None:
+        remedy = "stop the experiment; a new one with warmStartFrom goes on with another limit"
     return f"the pool has used {' and '.join(words)}", remedy
 
 

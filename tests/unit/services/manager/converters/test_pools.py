@@ -73,6 +73,31 @@ def test_limits_of_a_pool_come_from_its_platforms(
     assert (limits.min_agents, limits.max_agents, idle_ms) == expected
 
 
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ([{}], (0.0, 0.0, 0.0)),
+        ([{"maxAgentTime": "2h", "maxCost": 9, "costPerAgentHour": 1.5}], (7200.0, 9.0, 1.5)),
+        ([{"maxAgentTime": "2h"}, {}], (7200.0, 0.0, 0.0)),
+        (
+            [
+                {"maxAgentTime": "1h", "maxCost": 9.0, "costPerAgentHour": 1},
+                {"maxAgentTime": "2h", "maxCost": 5.0, "costPerAgentHour": 2},
+            ],
+            (3600.0, 5.0, 2.0),
+        ),
+    ],
+)
+def test_limits_of_time_and_cost_hold_for_all_platforms(
+    sections: list[dict[str, Any]], expected: tuple[float, float, float]
+) -> None:
+    limits = need_template(experiment(*sections)).limits
+
+    time_s = limits.max_agent_time.ToTimedelta().total_seconds()
+    assert (time_s, limits.max_cost, limits.cost_per_agent_hour) == expected
+    assert limits.HasField("max_agent_time") is bool(expected[0])
+
+
 def test_unset_idle_time_is_the_default_of_the_fleet() -> None:
     assert not need_template(experiment({})).limits.HasField("idle")
 

@@ -391,7 +391,10 @@ def test_used_up_time_drains_the_agents_and_names_the_limit() -> None:
     pool.apply(NeedChanged(need(waiting=1, running=2, limits=limits, sequence=2)), 3600.0)
     state = pool_state(pool, 3600.0)
     assert state.reason == "the pool has used 2 of 2 agent-hours (maxAgentTime)"
-    assert f"nnictl pool update {POOL} FILE" in state.remedy
+    assert state.remedy.startswith("stop the experiment; a new one with warmStartFrom")
+    shared = replace(need(waiting=1, running=2, limits=limits, sequence=3), pool="gpus")
+    pool.apply(NeedChanged(shared), 3600.0)
+    assert "nnictl pool update gpus FILE" in pool_state(pool, 3600.0).remedy
 
 
 def test_fleet_wakes_when_the_time_is_used_up() -> None:
