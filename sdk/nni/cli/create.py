@@ -24,6 +24,7 @@ from nni.cli.output import RULE, Messages, write_json
 
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
+    from nni.experiment.config.search_config import SearchConfig
     from nni.experiment.endpoint import Endpoint
     from nni.experiment.exit_signals import OnExit
     from nni_proto.experiment.v1 import experiment_pb2
@@ -53,7 +54,7 @@ def register(app: typer.Typer) -> None:
     app.command("view")(view)
 
 
-def create(
+def create(  # noqa: PLR0913 - documented options
     *,
     config: Annotated[
         Path,
@@ -67,6 +68,16 @@ def create(
     on_exit: OnExitOption = "stop",
     url_prefix: UrlPrefix = "",
     as_json: Json = False,
+    warm_start: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--warm-start",
+            metavar="ID",
+            show_default=False,
+            help="Id of an earlier experiment on a related task, or a file of its exported "
+            "results; the tuner learns its results by rank. May be repeated.",
+        ),
+    ] = None,
     no_check: Annotated[
         bool,
         typer.Option("--no-check", help="Start without asking the platforms whether they accept."),
@@ -88,6 +99,8 @@ def create(
     experiment_config = ExperimentConfig.load(config, warn=messages.warning)
     if debug:
         experiment_config.debug = True
+    if warm_start:
+        experiment_config.search = _warm_started(experiment_config.search, warm_start)
     check_start(experiment_config, port or 0)
     if warning := secret_in_code(experiment_config, config):
         messages.warning(warning)
@@ -121,6 +134,17 @@ def create(
         for warning in answer.warnings:
             messages.warning(warning)
         _started(messages, client, answer.experiment, foreground=foreground, on_exit=on_exit)
+
+
+def _warm_started(search: SearchConfig | None, sources: list[str]) -> SearchConfig:
+    """Return the section `search` with related experiments to learn from; raise RefusedError."""
+    from nni.experiment.config.search_config import SearchConfig
+    from nni.experiment.errors import RefusedError
+
+    try:
+        return (search or SearchConfig()).with_related(sources)
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
 
 
 def _write_json(client: ManagerClient, answer: pb.CreateExperimentResponse) -> None:

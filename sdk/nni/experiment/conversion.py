@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Final, Literal
 
 from google.protobuf import duration_pb2
@@ -93,14 +94,17 @@ def _search(config: SearchConfig) -> config_pb2.SearchConfig:
         duplicates=config.duplicates,
         enqueue=map(to_value, config.enqueue),
         warm_start_from=config.experiments(),
+        warm_start_by="" if config.warm_start_by == "value" else config.warm_start_by,
         stop=config_pb2.StoppingConfig(
             no_improvement=config.stop.no_improvement,
             target=config.stop.target,
             regret_bound=config.stop.regret_bound,
         ),
     )
-    known = config.samples()
-    if known:
+    searches = config.samples()
+    if searches and config.warm_start_by == "rank":
+        message.earlier.CopyFrom(to_value(searches))
+    elif known := list(chain.from_iterable(searches)):
         message.known.CopyFrom(to_value(known))
     return message
 
@@ -208,6 +212,7 @@ def _search_from(message: config_pb2.SearchConfig) -> dict[str, Any]:
         "duplicates": message.duplicates or "replicate",
         "enqueue": [from_value(item) for item in message.enqueue],
         "warm_start_from": list(message.warm_start_from),
+        "warm_start_by": message.warm_start_by or "value",
         "stop": stop,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,14 +33,34 @@ class SearchConfig(ConfigModel):
     """Configurations to try before any of the tuner's."""
     warm_start_from: list[Text] = Field(default_factory=list)
     """Ids of earlier experiments, or files of exported results, that the tuner learns first."""
+    warm_start_by: Literal["value", "rank"] = "value"
+    """Use of the results of `warm_start_from`: as results of the same objective, or, of related
+    tasks on other scales, by their ranks within each experiment."""
     stop: StoppingConfig = Field(default_factory=StoppingConfig)
+
+    def with_related(self, sources: Sequence[str]) -> SearchConfig:
+        """Return a section that also learns the results of related tasks, by rank.
+
+        Args:
+            sources: ids of experiments, or files of exported results.
+
+        Raises:
+            ValueError: the section has a warm start by value.
+        """
+        if self.warm_start_from and self.warm_start_by != "rank":
+            raise ValueError(
+                "search.warmStartFrom of the configuration enters by value, --warm-start by rank; "
+                "add warmStartBy: rank to the section, or leave one of them out"
+            )
+        both = [*self.warm_start_from, *sources]
+        return self.model_copy(update={"warm_start_from": both, "warm_start_by": "rank"})
 
     def experiments(self) -> list[str]:
         """Return the ids among `warm_start_from`."""
         return [item for item in self.warm_start_from if not is_file(item)]
 
-    def samples(self) -> list[dict[str, Any]]:
-        """Return the samples in the files of `warm_start_from`; raise for unreadable ones.
+    def samples(self) -> list[list[dict[str, Any]]]:
+        """Return the samples of each file of `warm_start_from`; raise for unreadable ones.
 
         Raises:
             ValueError: a file holds something else.
@@ -49,7 +69,7 @@ class SearchConfig(ConfigModel):
         from nni.hpo.search.earlier_results import samples_of
 
         files = [item for item in self.warm_start_from if is_file(item)]
-        return [sample for item in files for sample in samples_of(item)]
+        return [list(samples_of(item)) for item in files]
 
     def problems(self, search_space: object) -> Iterator[Problem]:
         """Yield queued configurations that break a constraint, and unreadable warm starts.

@@ -204,6 +204,7 @@ def _plan(plan: Mapping[str, Any], objectives: Objectives) -> SearchPlan:
         plan.get("duplicates") or "replicate",
         first=tuple(plan.get("enqueue") or ()),
         known=tuple(plan.get("known") or ()),
+        earlier=tuple(tuple(samples) for samples in plan.get("earlier") or ()),
         rules=tuple(rules),
     )
 

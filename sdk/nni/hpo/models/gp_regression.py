@@ -220,6 +220,21 @@ def gp_posterior(
     return GPPosterior(gaussian, kernel, lengthscales, share, scaled)
 
 
+def correlations(left: Floats, right: Floats, kernel: Kernel, parameters: Floats) -> Floats:
+    """Return the correlations `(n, m)` of a process at inputs `(n, f)` and `(m, f)`.
+
+    Args:
+        left: `(n, f)`.
+        right: `(m, f)`.
+        kernel: of the process.
+        parameters: `(a + 2,)`, hyperparameters; the noise is not used.
+    """
+    lengthscales = np.exp(parameters[: kernel.axes])[kernel.feature_axes]
+    return _correlation(
+        left / lengthscales, right / lengthscales, kernel, _share(float(parameters[-1]))
+    )
+
+
 def _correlation(left: Floats, right: Floats, kernel: Kernel, share: float) -> Floats:
     """Return the correlations `(n, m)` of scaled inputs `(n, f)` and `(m, f)`."""
     axes = kernel.axes

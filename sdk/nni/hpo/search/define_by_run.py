@@ -19,7 +19,7 @@ from nni.errors import NoMoreTrialError
 from nni.hpo.base import Tuner
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of, require_numbers
-from nni.hpo.search.earlier_results import EarlierResults, samples_of
+from nni.hpo.search.earlier_results import EarlierResults, WarmStartWay, samples_of
 from nni.hpo.search.evaluation import TrialReporter
 from nni.hpo.search.local_results import LocalResults
 from nni.hpo.search.managed_tuner import DuplicatePolicy, SearchPlan, managed
@@ -234,6 +234,7 @@ class DefineByRunStudy(LocalResults):
         duplicates: policy for repeated proposals, see `Study`.
         warm_start_from: results of earlier searches, see `Study`; values of unknown
             hyperparameters are left out, samples with values outside the ranges, too.
+        warm_start_by: `value`; a warm start by `rank` needs a space that is known at the start.
         stop: stopping rules.
         seed: seed of the tuner and of first values; None for a random one.
 
@@ -250,7 +251,7 @@ class DefineByRunStudy(LocalResults):
         True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - documented signature
         self,
         *,
         tuner: str | Tuner = "auto",
@@ -259,10 +260,16 @@ class DefineByRunStudy(LocalResults):
         constraints: Sequence[Mapping[str, JsonValue]] | None = None,
         duplicates: DuplicatePolicy = "replicate",
         warm_start_from: EarlierResults = None,
+        warm_start_by: WarmStartWay = "value",
         stop: StoppingRule | Sequence[StoppingRule] = (),
         seed: int | None = None,
     ) -> None:
         self._objectives: Objectives = objectives_of(optimize_mode, constraints)
+        if warm_start_by != "value":
+            raise ValueError(
+                f"warm_start_by must be 'value' without a search space, got {warm_start_by!r}; "
+                "declare the space and use Study or optimize(objective, search_space)"
+            )
         rules = tuple(stop) if isinstance(stop, Sequence) else (stop,)
         # Errors of the arguments come now, not with the first result.
         plan = SearchPlan(self._objectives, duplicates, rules=rules)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from nni.hpo.json_value import JsonValue
 
@@ -72,6 +72,55 @@ def samples_of(earlier: EarlierResults) -> Iterator[dict[str, JsonValue]]:
             yield from samples_of(item)
     else:
         raise _wrong(earlier)
+
+
+def searches_of(earlier: EarlierResults) -> Iterator[tuple[dict[str, JsonValue], ...]]:
+    """Yield the samples of each earlier search; samples that stand alone are one search.
+
+    Raises:
+        ValueError: an item has none of the forms of `samples_of`, or a file is no list of samples.
+        OSError: a file cannot be read.
+    """
+    if earlier is None:
+        return
+    if isinstance(earlier, str | Path | Mapping | HasResults | HasTrials) or not isinstance(
+        earlier, Iterable
+    ):
+        yield tuple(samples_of(earlier))
+        return
+    alone: list[dict[str, JsonValue]] = []
+    for item in earlier:
+        if isinstance(item, Mapping):
+            alone.append(_checked(item))
+        else:
+            yield tuple(samples_of(item))
+    if alone:
+        yield tuple(alone)
+
+
+WarmStartWay: TypeAlias = Literal["value", "rank"]
+"""Use of earlier results: as results of the same objective, or by their ranks in their search."""
+
+WARM_START_WAYS: Final = get_args(WarmStartWay)
+
+
+def split_by_way(
+    earlier: EarlierResults, way: WarmStartWay
+) -> tuple[tuple[JsonValue, ...], tuple[tuple[JsonValue, ...], ...]]:
+    """Return the samples that enter by value, and those of each search that enters by rank.
+
+    Args:
+        earlier: results of earlier searches.
+        way: `value` or `rank`; one of the two returned tuples is empty.
+
+    Raises:
+        ValueError: the way is another one, or `samples_of` rejects the results.
+    """
+    if way not in WARM_START_WAYS:
+        raise ValueError(f"warm_start_by must be one of {', '.join(WARM_START_WAYS)}; got {way!r}")
+    if way == "rank":
+        return (), tuple(searches_of(earlier))
+    return tuple(samples_of(earlier)), ()
 
 
 def _of_search(search: HasResults | HasTrials) -> Iterator[dict[str, JsonValue]]:

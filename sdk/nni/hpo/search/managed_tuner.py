@@ -11,7 +11,7 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from random import Random
-from typing import ClassVar, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, get_args
 
 from nni.hpo.base import (
     DEFERRED,
@@ -31,6 +31,9 @@ from nni.hpo.space.domains import Space, configuration_hash
 from nni.hpo.space.feasibility import broken_constraints, read_parameters
 from nni.hpo.space.parser import place
 from nni.hpo.tuners.batch import BatchTuner
+
+if TYPE_CHECKING:
+    from nni.hpo.search.transfer import TransferProposer
 
 DuplicatePolicy: TypeAlias = Literal["replicate", "resample", "reuse"]
 
@@ -56,7 +59,9 @@ class SearchPlan:
     first: tuple[JsonValue, ...] = ()
     """Configurations to evaluate before any proposal of the tuner."""
     known: tuple[JsonValue, ...] = ()
-    """Samples `{"parameter", "value"}` of earlier searches."""
+    """Samples `{"parameter", "value"}` of earlier searches of the same objective."""
+    earlier: tuple[tuple[JsonValue, ...], ...] = ()
+    """Samples of related searches, one tuple for each; they enter by their ranks in it."""
     rules: tuple[StoppingRule, ...] = ()
     """Stopping rules; any of them ends the search."""
 
@@ -66,6 +71,11 @@ class SearchPlan:
             raise ValueError(
                 f"duplicates must be one of {', '.join(DUPLICATE_POLICIES)}; "
                 f"got {self.duplicates!r}"
+            )
+        if self.earlier and (self.objectives.several or self.objectives.limits):
+            raise ValueError(
+                "warm_start_by must be 'value' with several objectives or limits on outcomes, "
+                "got 'rank': ranks need a single order of the results"
             )
 
 
@@ -136,6 +146,7 @@ class ManagedTuner(Tuner):
         self._next_inner = 0
         self._open: dict[int, _Open] = {}
         self._deferred: dict[int, int] = {}
+        self._transfer = self._transfer_proposer(seed) if plan.earlier else None
         if tuner.multi_objective:
             tuner.set_objectives(plan.objectives)
 
@@ -203,6 +214,8 @@ class ManagedTuner(Tuner):
         if not isinstance(self._tuner, BatchTuner):  # its space is a list under any key
             with suppress(ValueError):  # a form of the tuner's own
                 self._space = read_parameters(search_space)
+        if self._transfer is not None:
+            self._transfer.update_search_space(self._required_space())
         if not begins:
             broken = broken_constraints(search_space, tuple(self._first))
             self._first = deque(
@@ -242,6 +255,8 @@ class ManagedTuner(Tuner):
         key = configuration_hash(parameters) if trial is None else trial.key
         self._history.results.setdefault(key, value)
         self._monitor.tell(parameters, value, self._search_space)
+        if self._transfer is not None:
+            self._transfer.learn(parameters, value)
         for result in self._scalarizer.tuner_results(parameters, value):
             own = result.parameters is parameters and trial is not None
             if own and trial is not None and trial.inner is not None:
@@ -265,13 +280,12 @@ class ManagedTuner(Tuner):
         if trial is None:
             return  # duplicate report
         self._history.end(trial.key)
+        failed = kwargs.get("event") == FAILED and trial.key not in self._history.results
+        if failed and self._transfer is not None:
+            self._transfer.learn(trial.configuration, math.nan)
         if trial.inner is not None:
             self._tuner.trial_end(trial.inner, success, **kwargs)
-        elif (
-            self._tuner.imports_failures
-            and kwargs.get("event") == FAILED
-            and trial.key not in self._history.results  # else it works
-        ):
+        elif failed and self._tuner.imports_failures:
             self._import_results([TunerResult(trial.configuration, math.nan)])
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
@@ -286,6 +300,8 @@ class ManagedTuner(Tuner):
             self._history.results.setdefault(key, sample.value)
             self._first = deque(c for c in self._first if configuration_hash(c) != key)
             tuner_results += self._scalarizer.tuner_results(sample.parameter, sample.value)
+            if self._transfer is not None:
+                self._transfer.learn(sample.parameter, sample.value)
         self._import_results(tuner_results)
 
     def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
@@ -350,6 +366,9 @@ class ManagedTuner(Tuner):
             return None
         if self._first:
             return self._opened(parameter_id, None, deepcopy(self._first.popleft()))
+        transferred = self._transferred()
+        if transferred is not None:
+            return self._opened(parameter_id, None, transferred)
         for count in range(_REUSES):
             inner = self._next_inner
             self._next_inner += 1
@@ -370,6 +389,26 @@ class ManagedTuner(Tuner):
             if count + 1 >= _RESAMPLES and self._plan.duplicates == "resample":
                 break
         return self._new_sample(parameter_id)
+
+    def _transferred(self) -> dict[str, JsonValue] | None:
+        """Return a proposal by the ranks of earlier searches; None if it is the tuner's turn."""
+        if self._transfer is None:
+            return None
+        return self._transfer.propose(trial.configuration for trial in self._open.values())
+
+    def _transfer_proposer(self, seed: int | None) -> "TransferProposer":
+        from nni.hpo.search.transfer import TransferProposer
+
+        return TransferProposer(self._plan.earlier, self._plan.objectives, seed)
+
+    def _required_space(self) -> Space:
+        """Return the parsed space; ValueError for a form of the tuner's own."""
+        if self._space is None:
+            raise ValueError(
+                "warm_start_by must be 'value' for a search space of the tuner's own form, "
+                "got 'rank': ranks are modelled over named parameters"
+            )
+        return self._space
 
     def _reject_duplicate(self, inner: int, key: str, configuration: JsonValue) -> None:
         """End a duplicate proposal in the tuner, with its known result if that is reused."""
@@ -429,6 +468,7 @@ class ResumableManagedTuner(ManagedTuner):
             "next_inner": self._next_inner,
             "open": [[key, t.inner, t.configuration] for key, t in self._open.items()],
             "deferred": list(self._deferred.items()),
+            **({} if self._transfer is None else {"transfer": self._transfer.state()}),
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
@@ -444,6 +484,8 @@ class ResumableManagedTuner(ManagedTuner):
         self._history = _ConfigurationHistory(dict(state["results"]))
         self._next_inner = int(state["next_inner"])
         self._deferred = dict(state["deferred"])
+        if self._transfer is not None:
+            self._transfer.load_state(state["transfer"])
         self._open = {}
         for parameter_id, inner, configuration in state["open"]:
             self._opened(parameter_id, inner, configuration)

@@ -20,7 +20,7 @@ from nni.hpo.registry.validation import check_count
 from nni.hpo.search._trial_processes import TrialProcesses
 from nni.hpo.search.advisor_search import AdvisorSearch, advisor_search
 from nni.hpo.search.define_by_run import DefineByRunStudy, DefineByRunTrial
-from nni.hpo.search.earlier_results import EarlierResults, samples_of
+from nni.hpo.search.earlier_results import EarlierResults, WarmStartWay, samples_of
 from nni.hpo.search.evaluation import (
     AssessorStopper,
     EarlyStopper,
@@ -113,6 +113,7 @@ def optimize(  # noqa: PLR0913 - documented signature
     duplicates: DuplicatePolicy = "replicate",
     enqueue: Iterable[JsonValue] = (),
     warm_start_from: EarlierResults = None,
+    warm_start_by: WarmStartWay = "value",
     stop: StoppingRule | Sequence[StoppingRule] = (),
     seed: int | None = None,
     timeout: float | timedelta | None = None,
@@ -150,6 +151,7 @@ def optimize(  # noqa: PLR0913 - documented signature
         duplicates: `replicate`, `resample` or `reuse`, see `Study`.
         enqueue: configurations to evaluate first.
         warm_start_from: results of earlier searches, see `Study`.
+        warm_start_by: `value` or, for related tasks and with a tuner, `rank`, see `Study`.
         stop: stopping rules, such as `NoImprovement(30)`.
         seed: seed of the tuner.
         timeout: time after which no trial starts, in seconds or as a timedelta; running trials
@@ -196,6 +198,7 @@ def optimize(  # noqa: PLR0913 - documented signature
             constraints=constraints,
             duplicates=duplicates,
             warm_start_from=warm_start_from,
+            warm_start_by=warm_start_by,
             stop=stop,
             seed=seed,
         )
@@ -203,7 +206,7 @@ def optimize(  # noqa: PLR0913 - documented signature
             study.enqueue(configuration)
         opened = nullcontext(study)
     else:
-        _check_alone(tuner, tuner_args, assessor, constraints, duplicates, space)
+        _check_alone(tuner, tuner_args, assessor, constraints, duplicates, space, by=warm_start_by)
         opened = advisor_search(
             advisor,
             dict(advisor_args or {}),
@@ -307,6 +310,8 @@ def _check_alone(
     constraints: Sequence[Mapping[str, JsonValue]] | None,
     duplicates: str,
     space: object,
+    *,
+    by: str,
 ) -> None:
     """Raise ValueError if an argument does not go with an advisor."""
     if tuner != "auto" or tuner_args or assessor is not None:
@@ -319,6 +324,11 @@ def _check_alone(
         raise ValueError(
             "duplicates must be 'replicate' with an advisor, which evaluates a configuration "
             f"with several budgets; got {duplicates!r}"
+        )
+    if by != "value":
+        raise ValueError(
+            f"warm_start_by must be 'value' with an advisor, got {by!r}; a warm start by rank "
+            "needs a tuner"
         )
     if callable(space) and _suggests(space):
         raise ValueError(

@@ -13,7 +13,7 @@ from nni.hpo.base import EARLY_STOPPED, FAILED, Resumable, Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of, require_numbers
 from nni.hpo.registry.factory import create
-from nni.hpo.search.earlier_results import EarlierResults, samples_of
+from nni.hpo.search.earlier_results import EarlierResults, WarmStartWay, split_by_way
 from nni.hpo.search.local_results import LocalResults
 from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
 from nni.hpo.search.outcomes import (
@@ -89,6 +89,9 @@ class Study(LocalResults):
         warm_start_from: results of earlier searches of this space: a `Study`, a result of
             `optimize`, samples `{"parameter", "value"}`, the path of a file of them as
             `nnictl experiment export` writes it, or a list of these.
+        warm_start_by: `value`: they are results of the same objective; or `rank`: they are of
+            related tasks, each item of the list a search of its own, whose results count by their
+            ranks in it. For one objective; other spaces that share parameters are accepted.
         stop: stopping rules, such as `NoImprovement(30)`; for one objective.
         seed: seed of the tuner; None for a random one.
 
@@ -116,14 +119,17 @@ class Study(LocalResults):
         constraints: Sequence[Mapping[str, JsonValue]] | None = None,
         duplicates: DuplicatePolicy = "replicate",
         warm_start_from: EarlierResults = None,
+        warm_start_by: WarmStartWay = "value",
         stop: StoppingRule | Sequence[StoppingRule] = (),
         seed: int | None = None,
     ) -> None:
         self._objectives = objectives_of(optimize_mode, constraints)
+        known, earlier = split_by_way(warm_start_from, warm_start_by)
         plan = SearchPlan(
             self._objectives,
             duplicates,
-            known=tuple(samples_of(warm_start_from)),
+            known=known,
+            earlier=earlier,
             rules=tuple(stop) if isinstance(stop, Sequence) else (stop,),
         )
         self._tuner: ManagedTuner = managed(

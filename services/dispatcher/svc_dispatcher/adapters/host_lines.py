@@ -193,6 +193,7 @@ def plan_of(payload: Payload, running: Sequence[Payload] = ()) -> dict[str, Any]
         "duplicates": search.duplicates if search.duplicates != "replicate" else "",
         "enqueue": [item for item in map(from_value, search.enqueue) if item not in started],
         "known": from_value(search.known) if search.HasField("known") else [],
+        "earlier": from_value(search.earlier) if search.HasField("earlier") else [],
         "stop": {name: getattr(search.stop, name) for name in limits if search.stop.HasField(name)},
     }
     return plan if any(plan.values()) else None

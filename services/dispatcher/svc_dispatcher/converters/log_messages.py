@@ -238,6 +238,7 @@ def _values_of(event: event_pb2.Event) -> list[value_pb2.Value]:
         return [
             config.search_space,
             config.search.known,
+            config.search.earlier,
             *(choice.class_args for choice in choices),
         ]
     if kind == "algorithm_requested":

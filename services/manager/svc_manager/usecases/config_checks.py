@@ -42,6 +42,8 @@ DUPLICATE_POLICIES: Final = ("", "replicate", "resample", "reuse")
 """Policies for proposals that were evaluated before; empty: the default."""
 _ENQUEUED_LIMIT: Final = 10_000
 _WARM_START_LIMIT: Final = 100
+WARM_START_WAYS: Final = ("", "value", "rank")
+"""Ways in which results of earlier experiments enter; empty: the default."""
 
 
 def choose_algorithm(config: config_pb2.ExperimentConfig) -> None:
@@ -160,6 +162,16 @@ def _check_search(config: config_pb2.ExperimentConfig) -> None:
             "search",
             f"must have at most {_ENQUEUED_LIMIT} configurations and "
             f"{_WARM_START_LIMIT} earlier experiments",
+        )
+    if search.warm_start_by not in WARM_START_WAYS:
+        raise InvalidArgumentError(
+            "search.warm_start_by", "must be value or rank", search.warm_start_by[:80]
+        )
+    if search.warm_start_by == "rank" and (len(config.objectives) > 1 or config.constraints):
+        raise InvalidArgumentError(
+            "search.warm_start_by",
+            "must be value with several objectives or limits: ranks need a single order",
+            search.warm_start_by,
         )
 
 

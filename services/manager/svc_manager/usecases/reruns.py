@@ -66,10 +66,12 @@ class Reruns:
         if config.HasField("search_space"):
             config.search_space.CopyFrom(await self.large_values.load(config.search_space))
         if config.HasField("search"):
-            # The samples of earlier experiments are among the known ones already.
+            # The samples of earlier experiments are among the kept ones already.
             del config.search.warm_start_from[:]
             if config.search.HasField("known"):
                 config.search.known.CopyFrom(await self.large_values.load(config.search.known))
+            if config.search.HasField("earlier"):
+                config.search.earlier.CopyFrom(await self.large_values.load(config.search.earlier))
         await self._add_secrets(old.id, config)
         environment: Mapping[str, str] = {}
         interpreter = ""

@@ -23,9 +23,12 @@ class WarmStart:
     async def add_samples(self, search: config_pb2.SearchConfig) -> None:
         """Append the results of the experiments in `warm_start_from` to the search's samples.
 
+        By rank they are appended to `earlier`, one list for each experiment; else to `known`.
+
         Raises:
             InvalidArgumentError: one of the experiments does not exist.
         """
+        by_rank = search.warm_start_by == "rank"
         for number, experiment_id in enumerate(search.warm_start_from):
             try:
                 actor = await self._registry.find(experiment_id)
@@ -35,17 +38,21 @@ class WarmStart:
                     "must be the id of an experiment that is known here",
                     experiment_id[:80],
                 ) from None
+            samples = search.earlier.list_value.items.add() if by_rank else search.known
+            samples.list_value.SetInParent()
             for trial in actor.experiment.trials.values():
                 if trial.final is not None and not trial.live:
-                    await self._add(search.known, trial)
+                    await self._add(samples, trial)
         if search.HasField("known"):
             search.known.CopyFrom(await self._large_values.put(search.known))
+        if search.HasField("earlier"):
+            search.earlier.CopyFrom(await self._large_values.put(search.earlier))
 
-    async def _add(self, known: value_pb2.Value, trial: Trial) -> None:
+    async def _add(self, samples: value_pb2.Value, trial: Trial) -> None:
         assert trial.final is not None
         parameters, value = value_pb2.Value(), value_pb2.Value()
         parameters.MergeFromString(trial.parameters)
         value.MergeFromString(trial.final.value)
-        sample = known.list_value.items.add().map_value
+        sample = samples.list_value.items.add().map_value
         sample.entries.add(key="parameter", value=await self._large_values.load(parameters))
         sample.entries.add(key="value", value=value)

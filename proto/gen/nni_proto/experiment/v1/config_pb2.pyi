@@ -195,10 +195,16 @@ class SearchConfig(_message.Message):
     WARM_START_FROM_FIELD_NUMBER: _builtins.int
     KNOWN_FIELD_NUMBER: _builtins.int
     STOP_FIELD_NUMBER: _builtins.int
+    WARM_START_BY_FIELD_NUMBER: _builtins.int
+    EARLIER_FIELD_NUMBER: _builtins.int
     duplicates: _builtins.str
     """Policy for a configuration that was evaluated before or is running: `replicate` (the default)
     runs it again, `resample` asks for another one, `reuse` reports the known result to the tuner
     and asks for another one.
+    """
+    warm_start_by: _builtins.str
+    """How results of earlier experiments enter: `value` (the default), as results of this objective;
+    or `rank`, by their ranks within their own experiment.
     """
     @_builtins.property
     def enqueue(self) -> _containers.RepeatedCompositeFieldContainer[_value_pb2.Value]:
@@ -216,6 +222,12 @@ class SearchConfig(_message.Message):
 
     @_builtins.property
     def stop(self) -> Global___StoppingConfig: ...
+    @_builtins.property
+    def earlier(self) -> _value_pb2.Value:
+        """With `rank`, instead of `known`: one list of samples for each earlier experiment. The manager
+        adds those of `warm_start_from` when the experiment is created.
+        """
+
     def __init__(
         self,
         *,
@@ -224,10 +236,12 @@ class SearchConfig(_message.Message):
         warm_start_from: _abc.Iterable[_builtins.str] | None = ...,
         known: _value_pb2.Value | None = ...,
         stop: Global___StoppingConfig | None = ...,
+        warm_start_by: _builtins.str = ...,
+        earlier: _value_pb2.Value | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["known", b"known", "stop", b"stop"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "known", b"known", "stop", b"stop"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duplicates", b"duplicates", "enqueue", b"enqueue", "known", b"known", "stop", b"stop", "warm_start_from", b"warm_start_from"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duplicates", b"duplicates", "earlier", b"earlier", "enqueue", b"enqueue", "known", b"known", "stop", b"stop", "warm_start_by", b"warm_start_by", "warm_start_from", b"warm_start_from"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

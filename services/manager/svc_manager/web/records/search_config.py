@@ -22,6 +22,7 @@ def search_to_json(search: config_pb2.SearchConfig) -> dict[str, Any]:
         "duplicates": search.duplicates,
         "enqueue": [value_of(item) for item in search.enqueue],
         "warmStartFrom": list(search.warm_start_from),
+        "warmStartBy": search.warm_start_by,
         "stop": {
             key: getattr(search.stop, name)
             for key, name in _LIMITS.items()
@@ -60,6 +61,10 @@ def _write_warm_start(search: config_pb2.SearchConfig, value: object) -> None:
     search.warm_start_from.extend(map(str, _list(value, "search.warmStartFrom")))
 
 
+def _write_warm_start_by(search: config_pb2.SearchConfig, value: object) -> None:
+    search.warm_start_by = str(value)
+
+
 def _write_stop(search: config_pb2.SearchConfig, value: object) -> None:
     if not isinstance(value, Mapping):
         raise InvalidArgumentError("search.stop", "must be an object", value)
@@ -82,5 +87,6 @@ _WRITERS: Final[Mapping[str, Callable[[config_pb2.SearchConfig, object], None]]]
     "duplicates": _write_duplicates,
     "enqueue": _write_enqueue,
     "warmStartFrom": _write_warm_start,
+    "warmStartBy": _write_warm_start_by,
     "stop": _write_stop,
 }

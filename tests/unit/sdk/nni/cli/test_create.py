@@ -69,6 +69,27 @@ def test_create_sends_configuration_environment_and_port(
     assert f"The Web UI urls are: http://127.0.0.1:{port}" in shown
 
 
+def test_related_experiments_enter_by_rank(config: Path, manager: InMemoryManager) -> None:
+    done = main(
+        ["create", "-c", str(config), "--warm-start", "abcd1234", "--warm-start", "efgh5678"]
+    )
+
+    assert done == DONE
+    (request,) = manager.created
+    assert list(request.config.search.warm_start_from) == ["abcd1234", "efgh5678"]
+    assert request.config.search.warm_start_by == "rank"
+
+
+def test_related_experiments_are_not_mixed_with_results_by_value(
+    config: Path, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CONFIG + "search: {warmStartFrom: [abcd1234]}\n")
+
+    assert main(["create", "-c", str(config), "--warm-start", "efgh5678"]) == REFUSED
+    assert "warmStartBy: rank" in capsys.readouterr().err
+    assert manager.created == []
+
+
 def test_file_of_schema_v1_is_created_as_schema_v2_with_one_warning(
     manager: InMemoryManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -108,6 +108,7 @@ def test_the_plan_is_what_a_search_wants_beside_its_tuner() -> None:
     config.search.duplicates = "reuse"
     config.search.enqueue.append(to_value({"x": 1}))
     config.search.known.CopyFrom(to_value([{"parameter": {"x": 2}, "value": 1}]))
+    config.search.earlier.CopyFrom(to_value([[{"parameter": {"x": 3}, "value": 4}]]))
     config.search.stop.target = 0.0
 
     assert plan_of(config) == {
@@ -116,6 +117,7 @@ def test_the_plan_is_what_a_search_wants_beside_its_tuner() -> None:
         "duplicates": "reuse",
         "enqueue": [{"x": 1}],
         "known": [{"parameter": {"x": 2}, "value": 1}],
+        "earlier": [[{"parameter": {"x": 3}, "value": 4}]],
         "stop": {"target": 0.0},
     }
 

@@ -39,6 +39,7 @@ def test_survives_the_wire(tmp_path: Path) -> None:
         "duplicates": "reuse",
         "enqueue": [{"x": 0.25}],
         "warmStartFrom": ["abcd1234"],
+        "warmStartBy": "rank",
         "stop": {"noImprovement": 5, "target": 0.0, "regretBound": 0.1},
     }
     config = experiment(tmp_path, search=search)
@@ -59,6 +60,31 @@ def test_files_become_samples_and_the_rest_are_ids(tmp_path: Path) -> None:
 
     assert list(message.warm_start_from) == ["abcd1234"]
     assert from_value(message.known) == [{"parameter": {"x": 0.5}, "value": 2}]
+
+
+def test_files_that_enter_by_rank_are_a_search_each(tmp_path: Path) -> None:
+    paths = [tmp_path / "one.json", tmp_path / "two.json"]
+    for path in paths:
+        path.write_text(json.dumps([{"parameter": {"x": 0.5}, "value": 2}]))
+    search = SearchConfig(warm_start_from=["abcd1234"]).model_copy(update={"warm_start_by": "rank"})
+    config = experiment(tmp_path, search=search.with_related(list(map(str, paths))))
+    config.validate()
+
+    message = config_to_proto(config).search
+
+    assert message.warm_start_by == "rank"
+    assert list(message.warm_start_from) == ["abcd1234"]
+    assert from_value(message.earlier) == [[{"parameter": {"x": 0.5}, "value": 2}]] * 2
+    assert not message.HasField("known")
+    back = config_from_proto(config_to_proto(config)).search
+    assert back is not None
+    assert back.warm_start_by == "rank"
+
+
+def test_related_tasks_are_not_mixed_with_results_by_value() -> None:
+    assert SearchConfig().with_related(["abcd1234"]).warm_start_by == "rank"
+    with pytest.raises(ValueError, match="enters by value"):
+        SearchConfig(warm_start_from=["abcd1234"]).with_related(["efgh5678"])
 
 
 def test_points_that_break_a_constraint_are_refused(tmp_path: Path) -> None:

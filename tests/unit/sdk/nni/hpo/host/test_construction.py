@@ -74,6 +74,15 @@ def test_every_part_of_a_plan_arrives() -> None:
     assert tuner.ended_because.startswith("no improvement over 4")
 
 
+def test_earlier_searches_of_a_plan_enter_by_rank() -> None:
+    samples = [{"parameter": {"x": x}, "value": 1e9 * abs(x - 40)} for x in range(0, 50, 5)]
+    tuner = tuner_of("Random", {"earlier": [samples]}, optimize_mode="minimize")
+
+    seen = play(tuner, lambda x: abs(x - 40), 10)
+
+    assert sum(abs(x - 40) <= 5 for x in seen[3:]) >= 3
+
+
 def test_custom_classes_have_plans_too() -> None:
     config = {"class_name": "nni.hpo.tuners.random_search.RandomTuner", "class_args": {}}
 

@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from nni.hpo import Study, optimize
-from nni.hpo.search.earlier_results import EarlierResults, samples_of
+from nni.hpo.search.earlier_results import (
+    EarlierResults,
+    samples_of,
+    searches_of,
+    split_by_way,
+)
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 SAMPLE = {"parameter": {"x": 0.5}, "value": 1.0}
@@ -54,3 +59,21 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
         for earlier in wrong:
             with pytest.raises(ValueError, match="warm_start_from"):
                 list(samples_of(earlier))
+
+
+def test_each_search_has_its_samples_and_single_samples_are_one(tmp_path: Path) -> None:
+    path = tmp_path / "earlier.json"
+    path.write_text(json.dumps([SAMPLE]))
+
+    assert list(searches_of(None)) == []
+    assert list(searches_of(path)) == [(SAMPLE,)]
+    assert list(searches_of(SAMPLE)) == [(SAMPLE,)]
+    assert list(searches_of([[SAMPLE, SAMPLE], str(path)])) == [(SAMPLE, SAMPLE), (SAMPLE,)]
+    assert list(searches_of([SAMPLE, SAMPLE])) == [(SAMPLE, SAMPLE)]
+
+
+def test_way_chooses_how_results_enter() -> None:
+    assert split_by_way([SAMPLE], "value") == ((SAMPLE,), ())
+    assert split_by_way([SAMPLE], "rank") == ((), ((SAMPLE,),))
+    with pytest.raises(ValueError, match="must be one of value, rank"):
+        split_by_way([SAMPLE], "size")  # type: ignore[arg-type] # what a user may write

@@ -10,6 +10,7 @@ FULL = {
     "duplicates": "reuse",
     "enqueue": [{"x": 1}],
     "warmStartFrom": ["abcd1234"],
+    "warmStartBy": "rank",
     "stop": {"noImprovement": 5, "target": 0.0, "regretBound": 0.5},
 }
 

@@ -1,0 +1,54 @@
+"""Agreement of earlier tasks with the results of a new one."""
+
+import numpy as np
+import pytest
+
+from nni.hpo.models.rank_agreement import agreement
+
+LOSSES = np.array([3.0, 1.0, 4.0, 1.5, 5.0, 0.5])
+UNKNOWING = np.zeros(6)
+"""An own model that predicts the mean."""
+
+
+def trust_in(*scores: np.ndarray, own: np.ndarray = UNKNOWING) -> float:
+    return agreement(LOSSES, np.stack(scores, axis=1), own).trust
+
+
+def test_tasks_in_the_same_order_are_trusted_and_those_in_the_opposite_order_are_not() -> None:
+    assert trust_in(LOSSES) > 0.9
+    assert trust_in(-LOSSES) < 0.1
+
+
+def test_only_the_order_counts() -> None:
+    assert trust_in(1e6 * LOSSES) == trust_in(np.exp(LOSSES)) == trust_in(LOSSES)
+
+
+def test_task_that_agrees_has_the_weight_of_those_that_do_not() -> None:
+    found = agreement(LOSSES, np.stack([-LOSSES, LOSSES, -LOSSES], axis=1), UNKNOWING)
+
+    assert found.weights[1] > 0.95
+    assert found.weights.sum() == pytest.approx(1.0)
+    assert found.trust > 0.8
+
+
+def test_own_model_that_predicts_as_well_takes_a_share_of_the_trust() -> None:
+    assert trust_in(LOSSES, own=LOSSES) < trust_in(LOSSES)
+    assert trust_in(LOSSES, own=LOSSES) == pytest.approx(2 / 3, abs=0.02)
+
+
+def test_late_errors_count_more_than_early_ones() -> None:
+    many = np.arange(20.0)
+    early, late = many.copy(), many.copy()
+    early[:4], late[-4:] = -many[:4], -many[-4:]
+
+    assert (
+        agreement(many, late[:, None], np.zeros(20)).trust
+        < agreement(many, early[:, None], np.zeros(20)).trust
+    )
+
+
+def test_constant_scores_and_equal_losses_are_not_trusted() -> None:
+    constant = agreement(np.ones(6), np.stack([LOSSES, UNKNOWING], axis=1), UNKNOWING)
+
+    assert constant.trust < 0.3
+    assert constant.weights.tolist() == pytest.approx([0.5, 0.5])

@@ -1,0 +1,64 @@
+"""Model of own results over surrogates of earlier tasks."""
+
+import numpy as np
+
+from nni.hpo.models.earlier_tasks import EarlierTask, earlier_task
+from nni.hpo.models.transfer_model import TransferModel
+
+AXES = np.array([0, 1])
+EARLIER = np.random.default_rng(0).random((40, 2))
+OWN = np.random.default_rng(1).random((8, 2))
+
+
+def bowl(features: np.ndarray, centre: float) -> np.ndarray:
+    losses: np.ndarray = ((features - centre) ** 2).sum(axis=1)
+    return losses
+
+
+def tasks(*centres: float) -> list[EarlierTask]:
+    found = [earlier_task(EARLIER, AXES, AXES, bowl(EARLIER, centre)) for centre in centres]
+    return [task for task in found if task is not None]
+
+
+def test_results_that_agree_raise_the_trust_and_those_that_contradict_lower_it() -> None:
+    model = TransferModel(tasks(0.3, 0.35), AXES)
+
+    assert model.fit(OWN, 50 * bowl(OWN, 0.32)).trust > 0.6
+    assert model.fit(OWN, -bowl(OWN, 0.32)).trust < 0.1
+
+
+def test_prediction_follows_the_earlier_tasks_where_own_results_are_few() -> None:
+    model = TransferModel(tasks(0.3, 0.35), AXES)
+    means, deviations = model.fit(OWN, bowl(OWN, 0.32)).predict(np.array([[0.32, 0.32], [1, 1]]))
+
+    assert means[0] < means[1]
+    assert (deviations > 0).all()
+
+
+def test_own_results_overrule_the_earlier_tasks() -> None:
+    model = TransferModel(tasks(0.2), AXES)
+    own = np.random.default_rng(2).random((40, 2))
+    means, _ = model.fit(own, bowl(own, 0.8)).predict(np.array([[0.2, 0.2], [0.8, 0.8]]))
+
+    assert means[1] < means[0]
+
+
+def test_task_that_agrees_is_followed() -> None:
+    opposed = earlier_task(EARLIER, AXES, AXES, -bowl(EARLIER, 0.3))
+    assert opposed is not None
+    model = TransferModel([*tasks(0.3), opposed, opposed], AXES)
+    posterior = model.fit(OWN, bowl(OWN, 0.3))
+    means, _ = posterior.predict(np.array([[0.3, 0.3], [1, 1]]))
+
+    assert means[0] < posterior.predict(OWN)[0].min()
+    assert means[0] < means[1]
+
+
+def test_running_trials_reduce_the_deviation_around_them() -> None:
+    posterior = TransferModel(tasks(0.3), AXES).fit(OWN, bowl(OWN, 0.3))
+    place = np.array([[0.05, 0.95]])
+
+    before, after = posterior.predict(place), posterior.with_pending(place).predict(place)
+
+    assert after[1][0] < before[1][0]
+    assert abs(after[0][0] - before[0][0]) < 1e-3 + 0.1 * abs(before[0][0])
