@@ -85,8 +85,8 @@ def _errors(predicted: Floats, above: Floats) -> Floats:
         predicted: `(n, n)`, differences that are predicted of a result from each other one.
         above: `(n, n)`, the same as measured; pairs of equal losses are not counted.
     """
-    told = np.tril(above != 0, -1)
+    counted = np.tril(above != 0, -1)
     wrong = 0.5 * (1.0 - np.sign(predicted) * np.sign(above))
-    counts = told.sum(axis=1)
-    shares: Floats = (wrong * told).sum(axis=1) / np.maximum(counts, 1)
+    counts = counted.sum(axis=1)
+    shares: Floats = (wrong * counted).sum(axis=1) / np.maximum(counts, 1)
     return np.where(counts > 0, shares, _RANDOM)
