@@ -336,8 +336,11 @@ def test_default_tuner_tells_how_it_searches() -> None:
 
 
 def threads() -> set[int]:
+    """Return the threads of numpy's linear algebra: other packages bring libraries of their own."""
     return {
-        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        library["num_threads"]
+        for library in threadpool_info()
+        if library["user_api"] == "blas" and "numpy" in library["filepath"]
     }
 
 
