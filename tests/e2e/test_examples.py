@@ -182,7 +182,7 @@ def test_trial_runs_by_itself_without_nni_around_it(name: str, tmp_path: Path) -
 
 GROUPS = ("compression", "integrations", "nas")
 """Folders of examples that are no experiments, but scripts and jobs."""
-SCRIPTS = {"notebooks", "shared-study"}
+SCRIPTS = {"feature-selection", "notebooks", "parallel-tpe", "shared-study"}
 """Folders without a configuration."""
 NAMES = sorted(
     path.relative_to(EXAMPLES).as_posix()
