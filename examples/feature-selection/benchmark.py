@@ -23,7 +23,7 @@ from nni.feature_engineering import FeatureGradientSelector, GBDTSelector
 
 HEADER = "data                selector       columns  informative  accuracy  seconds    MiB"
 COLUMNS = 20
-"""Kept by each selector that is told how many."""
+"""Kept by each selector that is given how many."""
 SEED = 0
 INFORMATIVE = 20
 """The first columns of the generated tables; all others are noise."""
