@@ -50,7 +50,20 @@ def _candidates() -> list[Path]:
         root = Path(folder).expanduser()
         anchor = Path(root.anchor or ".")
         found += sorted(anchor.glob(f"{root.relative_to(anchor).as_posix()}/python3.[0-9]*"))
-    return [path for path in found if path.name.removeprefix("python3.").isdecimal()]
+    return [
+        path
+        for path in dict.fromkeys(found)
+        if path.name.removeprefix("python3.").isdecimal() and not _is_script(path)
+    ]
+
+
+def _is_script(path: Path) -> bool:
+    """Return whether this is a shim of pyenv: a slow script of an interpreter found anyway."""
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return True
 
 
 def _version(path: Path) -> tuple[int, ...]:
