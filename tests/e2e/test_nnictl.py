@@ -81,7 +81,7 @@ def test_port_of_another_experiment_is_refused_by_its_name(nnictl: Nnictl, tmp_p
         ({"tuner": {"name": "TPEE"}}, "TPE"),
         ({"searchSpace": {"x": {"_type": "unifrom", "_value": [0, 1]}}}, "unifrom"),
         ({"trialCodeDirectory": "nowhere"}, "trialCodeDirectory must exist"),
-        ({"trainingService": {"platform": "aml"}}, "platform aml is not available yet"),
+        ({"trainingService": {"platform": "dlts"}}, "DLTS is not supported: it has no public API"),
         ({"searchSpaceFile": "s.json"}, "searchSpace and searchSpaceFile"),
         ({"tuner": {"className": "nowhere.Tuner", "codeDirectory": "."}}, "nowhere"),
     ],

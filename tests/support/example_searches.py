@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import pytest
 
 from nni.experiment.config import AlgorithmConfig, ExperimentConfig
-from nni.experiment.config.checks import check, check_available
+from nni.experiment.config.checks import check
 from nni.hpo import OptimizeResult, optimize
 from nni.hpo.registry.factory import create, create_custom
 from tests.support.scripts import ROOT
@@ -37,7 +37,6 @@ class ExampleSearch:
         self._objective = self.trial[function]
         self.config = ExperimentConfig.load(self._folder / config)
         check(self.config)
-        check_available(self.config)
 
     def run(self, trials: int, **class_args: object) -> OptimizeResult:
         """Run the search, one trial at a time.

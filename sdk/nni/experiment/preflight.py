@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import psutil
 
 from nni.experiment.config import ExperimentConfig
-from nni.experiment.config.checks import check_available
 from nni.experiment.environment import nni_home, services_are_elsewhere
 from nni.experiment.errors import (
     ConfigError,
@@ -66,7 +65,7 @@ def on_free_port(port: int | None, call: Callable[[int], _Answer]) -> _Answer:
 
 
 def check_start(config: ExperimentConfig, port: int, option: str = "--port") -> None:
-    """Raise unless configuration, platform, port, folders and disk allow an experiment to start.
+    """Raise unless configuration, port, folders and disk allow an experiment to start.
 
     Args:
         config: the configuration.
@@ -74,11 +73,10 @@ def check_start(config: ExperimentConfig, port: int, option: str = "--port") -> 
         option: name of the port's argument, for errors.
 
     Raises:
-        ConfigError: the configuration breaks a rule, or needs what is not there yet.
+        ConfigError: the configuration breaks a rule.
         RefusedError: port, disk or folder stands against it.
     """
     config.validate()
-    check_available(config)
     check_code(config)
     if services_are_elsewhere():
         return  # ports and disks of this machine do not matter

@@ -1,6 +1,7 @@
 """Configuration of experiments (schema v2): one class for each section of the file."""
 
 from nni.experiment.config.algorithm import AlgorithmConfig, CustomAlgorithmConfig
+from nni.experiment.config.aml_service import AmlConfig
 from nni.experiment.config.dlc_service import DlcConfig
 from nni.experiment.config.experiment_config import ExperimentConfig
 from nni.experiment.config.experiment_fields import ConstraintConfig, ObjectiveConfig
@@ -17,7 +18,6 @@ from nni.experiment.config.ray_service import RayConfig
 from nni.experiment.config.shared_storage import AzureBlobConfig, NfsConfig, SharedStorageConfig
 from nni.experiment.config.training_service_base import TrainingServiceConfig
 from nni.experiment.config.training_services import (
-    AmlConfig,
     LocalConfig,
     RemoteConfig,
     RemoteMachineConfig,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Final
@@ -12,10 +12,8 @@ from typing import Final
 from nni.experiment.config.algorithm import AlgorithmConfig
 from nni.experiment.config.experiment_fields import ExperimentFields
 from nni.experiment.config.listed_tuners import problems_of_tuners
-from nni.experiment.config.own_platforms import own_platform_class
 from nni.experiment.config.shared_storage import SharedStorageConfig
 from nni.experiment.config.training_service_base import differing_limits
-from nni.experiment.config.training_services import AVAILABLE_PLATFORMS
 from nni.experiment.errors import ConfigError, Problem
 from nni.hpo.registry import factory
 
@@ -56,32 +54,6 @@ def check_search_space(config: ExperimentFields) -> None:
         ConfigError: one of them does not.
     """
     problems = [*_search_space_text(config), *_algorithm_arguments(config)]
-    if problems:
-        raise ConfigError(problems)
-
-
-def check_available(
-    config: ExperimentFields, platforms: Collection[str] = AVAILABLE_PLATFORMS
-) -> None:
-    """Raise ConfigError if the configuration names a platform that is not available yet.
-
-    Args:
-        config: the configuration.
-        platforms: those on which trials can run.
-
-    Raises:
-        ConfigError: it uses a platform that is not there yet.
-    """
-    problems = [
-        Problem(
-            "trainingService.platform",
-            f"must be one of {', '.join(sorted(platforms))}",
-            service.platform,
-            f"platform {service.platform} is not available yet",
-        )
-        for service in config.training_services()
-        if service.platform not in platforms and own_platform_class(service.platform) is None
-    ]
     if problems:
         raise ConfigError(problems)
 
@@ -172,6 +144,7 @@ _WITHOUT_SHARED_STORAGE: Final = {
     "kubeflow": _AS_VOLUME,
     "frameworkcontroller": _AS_VOLUME,
     "adl": _AS_VOLUME,
+    "aml": "write to the workspace's storage with Azure's packages",
     "dlc": "write to the NAS, which all containers mount",
     "openpai": "name a storage of OpenPAI as storageConfigName",
     "ray": "write to a file system that all nodes have",

@@ -1,8 +1,4 @@
-"""Configuration of training services: one class per platform.
-
-`AVAILABLE_PLATFORMS` are at work; the others' fields can be written, loaded and saved, and an
-experiment that uses them is refused when it is created.
-"""
+"""Configuration of training services: one class per platform."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, PositiveInt
 from pydantic.alias_generators import to_camel
 
+from nni.experiment.config.aml_service import AmlConfig
 from nni.experiment.config.base import (
     AbsolutePath,
     ConfigModel,
@@ -35,8 +32,6 @@ from nni.experiment.config.quantities import is_slurm_time
 from nni.experiment.config.ray_service import RayConfig
 from nni.experiment.config.training_service_base import AgentPoolConfig, TrainingServiceConfig
 from nni.experiment.errors import ConfigError, Problem
-
-DEFAULT_IMAGE: Final = "msranni/nni:latest"
 
 
 class LocalConfig(TrainingServiceConfig):
@@ -253,33 +248,6 @@ class SlurmConfig(AgentPoolConfig):
         return problems
 
 
-class AmlConfig(TrainingServiceConfig):
-    """Configuration of Azure Machine Learning.
-
-    Examples:
-        >>> from nni.experiment import AmlConfig
-        >>> AmlConfig(workspace_name="tuning", compute_target="gpus").to_dict()["computeTarget"]
-        'gpus'
-    """
-
-    platform: Literal["aml"] = "aml"
-    """Name of the platform."""
-    subscription_id: Text | None = None
-    """Id of the Azure subscription."""
-    resource_group: Text | None = None
-    """Resource group of the workspace."""
-    workspace_name: Text | None = None
-    """Name of the workspace."""
-    compute_target: Text | None = None
-    """Name of the compute cluster."""
-    docker_image: Text = DEFAULT_IMAGE
-    """Docker image of the trials."""
-    max_trial_number_per_gpu: Integer = 1
-    """Trials that may share one GPU."""
-    use_active_gpu: Flag = False
-    """True if trials may use GPUs that other processes occupy."""
-
-
 PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
     "local": LocalConfig,
     "remote": RemoteConfig,
@@ -296,11 +264,8 @@ PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
 }
 """The class of each platform's section."""
 
-AVAILABLE_PLATFORMS: Final = frozenset(PLATFORMS) - {"aml"}
-"""Platforms on which trials can run today."""
-
 REMOVED_PLATFORMS: Final = {
-    "dlts": "DLTS is not supported; use kubeflow",
+    "dlts": "DLTS is not supported: it has no public API; use kubeflow",
     "hybrid": "give a list of platforms: [{platform: local}, ...]",
     "paiYarn": "PAI on YARN is not supported; use openpai",
 }

@@ -28,6 +28,7 @@ PLATFORMS: Final = (
     "frameworkcontroller",
     "adl",
     "openpai",
+    "aml",
     "dlc",
     "ray",
     POOL_PLATFORM,

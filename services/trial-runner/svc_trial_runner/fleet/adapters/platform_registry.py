@@ -44,15 +44,17 @@ BUILT_IN: Final[Mapping[str, str]] = {
         "svc_trial_runner.fleet.adapters.operators.frameworkcontroller:frameworkcontroller_adapter"
     ),
     "adl": "svc_trial_runner.fleet.adapters.operators.adaptdl:adl_adapter",
+    "aml": "svc_trial_runner.fleet.adapters.aml.login:aml_adapter",
     "dlc": "svc_trial_runner.fleet.adapters.dlc.adapter:DlcAdapter",
     "openpai": "svc_trial_runner.fleet.adapters.openpai.adapter:OpenpaiAdapter",
     "ray": "svc_trial_runner.fleet.adapters.ray_actors.adapter:RayAdapter",
 }
 """Factories of this distribution."""
 _ON_KUBERNETES: Final = ("kubernetes", "kubeflow", "frameworkcontroller", "adl")
-ISOLATED: Final = frozenset({*_ON_KUBERNETES, "ray"})
+ISOLATED: Final = frozenset({*_ON_KUBERNETES, "aml", "ray"})
 """Platforms of this distribution whose adapters run in a child process."""
 _PACKAGES: Final[Mapping[str, str]] = {
+    "aml": "nni-svc-trial-runner[aml]",
     "ray": "nni-svc-trial-runner[ray]",
     "remote": "nni-svc-trial-runner[remote]",
     **dict.fromkeys(_ON_KUBERNETES, "nni-svc-trial-runner[kubernetes]"),

@@ -99,7 +99,7 @@ def test_platform_without_a_successor_is_refused(
 ) -> None:
     assert main(["config", "convert", str(sample("dlts", tmp_path))]) == REFUSED
 
-    assert "DLTS is not supported; use kubeflow" in capsys.readouterr().err
+    assert "DLTS is not supported: it has no public API; use kubeflow" in capsys.readouterr().err
     assert not (tmp_path / "config_v2.yml").exists()
 
 

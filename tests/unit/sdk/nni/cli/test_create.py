@@ -112,7 +112,7 @@ def test_file_of_schema_v1_for_a_platform_that_is_not_there_is_refused_by_its_na
 ) -> None:
     assert main(["create", "-c", str(sample("dlts", tmp_path))]) == REFUSED
 
-    assert "DLTS is not supported; use kubeflow" in capsys.readouterr().err
+    assert "DLTS is not supported: it has no public API; use kubeflow" in capsys.readouterr().err
     assert not manager.created
 
 

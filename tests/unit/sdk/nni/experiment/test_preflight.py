@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from nni.experiment.config import (
-    AlgorithmConfig,
     ExperimentConfig,
     LocalConfig,
     RemoteConfig,
@@ -98,20 +97,6 @@ def test_folder_that_does_not_exist_is_judged_by_the_one_above(tmp_path: Path) -
 def test_wrong_configuration_is_found_before_the_port(taken_port: int) -> None:
     with pytest.raises(ConfigError, match="trialCommand must be given"):
         check_start(ExperimentConfig(), taken_port)
-
-
-def test_platform_that_is_not_there_yet_is_refused() -> None:
-    config = ExperimentConfig(
-        search_space={"x": {"_type": "choice", "_value": [1]}},
-        trial_command="true",
-        trial_concurrency=1,
-        training_service=LocalConfig(),
-    )
-    config.tuner = AlgorithmConfig(name="Random")
-    config.training_service = {"platform": "aml"}
-
-    with pytest.raises(ConfigError, match="platform aml is not available yet"):
-        check_start(config, 0)
 
 
 def test_too_many_files_for_other_machines_are_refused_before_anything_starts(

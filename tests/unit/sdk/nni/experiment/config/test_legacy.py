@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from nni.experiment.config.legacy import refuse_legacy
+from nni.experiment.config.training_services import REMOVED_PLATFORMS
 from nni.experiment.errors import ConfigError
 
 OLD: dict[object, Any] = {
@@ -73,7 +74,7 @@ ONE_BY_ONE: list[tuple[str, object, str]] = [
     (
         "trainingServicePlatform",
         "dlts",
-        "is now trainingService.platform (DLTS is not supported; use kubeflow)",
+        f"is now trainingService.platform ({REMOVED_PLATFORMS['dlts']})",
     ),
     ("searchSpacePath", "s.json", "is now searchSpaceFile"),
     ("logDir", "d", "is now experimentWorkingDirectory"),

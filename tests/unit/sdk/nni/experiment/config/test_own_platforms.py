@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from nni.experiment import ExperimentConfig
-from nni.experiment.config.checks import check_available
 from nni.experiment.config.own_platforms import own_platform_class
 from nni.experiment.errors import ConfigError
 
@@ -41,7 +40,6 @@ def test_fields_of_the_class_are_those_of_the_section() -> None:
     config = ExperimentConfig(training_service={"platform": "queue-of-a-test", "queue": "long"})
 
     assert config.to_dict()["trainingService"] == {"platform": "queue-of-a-test", "queue": "long"}
-    check_available(config)
 
 
 def test_field_that_the_class_lacks_is_refused() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from nni.experiment.config import ExperimentConfig, RemoteConfig
 from nni.experiment.config.base import paths_relative_to
-from nni.experiment.config.checks import check_available
 from nni.experiment.config.schema_v1 import convert_v1, is_v1
 from nni.experiment.config.schema_v1_platforms import PLATFORMS_V1
 from nni.experiment.config.training_services import REMOVED_PLATFORMS
@@ -80,18 +79,11 @@ def test_template_of_frameworkcontroller_is_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_SUCCESSOR))
 def test_platform_without_a_successor_is_refused_by_name(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is not supported; use kubeflow") as raised:
+    with pytest.raises(ConfigError, match="has no public API; use kubeflow") as raised:
         loaded(name, tmp_path)
 
     assert "trainingService.platform must be one of" in str(raised.value)
     assert name in REMOVED_PLATFORMS
-
-
-def test_platform_that_is_not_there_yet_is_refused_as_one_of_schema_v2_is(tmp_path: Path) -> None:
-    config, _ = loaded("remote", tmp_path)
-
-    with pytest.raises(ConfigError, match="platform remote is not available yet"):
-        check_available(config, {"local"})
 
 
 @pytest.mark.claim("platform", 12)

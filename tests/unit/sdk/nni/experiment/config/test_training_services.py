@@ -11,7 +11,6 @@ from nni.experiment.config import (
     SlurmConfig,
     TrainingServiceConfig,
 )
-from nni.experiment.config.checks import check_available
 from nni.experiment.errors import ConfigError
 from tests.support.experiment_configs import complete
 
@@ -127,11 +126,3 @@ def test_section_that_no_platform_can_serve_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         complete(training_service=section).validate()
-
-
-def test_platform_is_refused_until_it_is_available() -> None:
-    config = complete(training_service=SlurmConfig())
-
-    with pytest.raises(ConfigError, match="platform slurm is not available yet"):
-        check_available(config, {"local"})
-    check_available(config, {"local", "slurm"})

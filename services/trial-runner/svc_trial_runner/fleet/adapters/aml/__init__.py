@@ -1,0 +1,1 @@
+"""Platform `aml`: agents as command jobs of Azure Machine Learning."""

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.aml.azure_requests import AmlRefusalError
+from svc_trial_runner.fleet.domain.agents import AgentPhase
+from svc_trial_runner.fleet.ports import PlatformError
+from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
+from tests.support.aml_server import AmlServer, aml_adapter, aml_server
+
+if TYPE_CHECKING:
+    from svc_trial_runner.fleet.adapters.aml.adapter import AmlAdapter
+
+NAME = agent_name(1)
+BLOB = f"nni-agents-{INSTALLATION}/{NAME}.json"
+
+
+@pytest.fixture
+def server() -> Iterator[AmlServer]:
+    with aml_server() as one:
+        yield one
+
+
+def adapter_of(server: AmlServer, folder: Path, **options: Any) -> AmlAdapter:
+    return aml_adapter(server, folder, POOL, INSTALLATION, **options)
+
+
+async def launched(adapter: AmlAdapter) -> None:
+    await adapter.prepare()
+    assert await adapter.launch([agent_order(NAME)]) == []
+
+
+async def test_settings_travel_as_a_blob_and_are_in_no_part_of_the_job(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    await launched(adapter_of(server, tmp_path, useActiveGpu=True, maxTrialNumberPerGpu=2))
+
+    settings = json.loads(server.blobs[BLOB])
+    assert settings["connection"]["bus"] == "tls://192.0.2.1:8081"
+    assert (settings["platform"], settings["bus_password"]) == ("aml", "password")
+    assert (settings["use_active_gpu"], settings["trials_per_gpu"]) == (True, 2)
+    submitted = str(server.jobs[str(NAME)])
+    assert BLOB in submitted
+    assert "password" not in submitted
+    assert "environmentVariables" not in submitted
+
+
+async def test_agent_of_one_trial_ends_after_it(server: AmlServer, tmp_path: Path) -> None:
+    await launched(adapter_of(server, tmp_path, reuseMode=False))
+
+    settings = json.loads(server.blobs[BLOB])
+    assert (settings["slots"], settings["max_trials"]) == (1, 1)
+
+
+async def test_forgotten_agent_leaves_neither_job_nor_settings(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+
+    await adapter.terminate([NAME])
+
+    assert server.jobs == {}
+    assert server.blobs == {}
+
+
+async def test_image_of_the_version_is_the_default(server: AmlServer, tmp_path: Path) -> None:
+    await launched(adapter_of(server, tmp_path, dockerImage=None))
+
+    (image,) = server.environments.values()
+    assert image.startswith("nni/trial-runner:")
+
+
+async def test_queued_job_waits_with_the_state_of_the_compute(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    server.waits = True
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+
+    (agent,) = await adapter.agents()
+
+    assert agent.phase is AgentPhase.PENDING
+    assert agent.reason == "Queued: gpus has 1 of at most 4 nodes (Resizing)"
+
+
+async def test_compute_that_cannot_be_read_hides_no_agent(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    server.waits = True
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    server.refusals["GET computes"] = (403, "AuthorizationFailed", "no right")
+
+    (agent,) = await adapter.agents()
+
+    assert agent.reason == "Queued: AuthorizationFailed: no right"
+
+
+async def test_job_that_is_not_listed_yet_is_an_agent(server: AmlServer, tmp_path: Path) -> None:
+    adapter = adapter_of(server, tmp_path)
+    server.hides = True
+    await launched(adapter)
+
+    assert [agent.name for agent in await adapter.agents()] == [NAME]
+    del server.jobs[str(NAME)]
+    assert await adapter.agents() == []
+
+
+async def test_refused_job_is_a_failure_and_leaves_no_settings(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    server.refusals["PUT jobs"] = (400, "UserError", "The quota of jobs is used up.")
+    adapter = adapter_of(server, tmp_path)
+    await adapter.prepare()
+
+    (failure,) = await adapter.launch([agent_order(NAME)])
+
+    assert failure.permanent
+    assert "quota of jobs" in failure.reason
+    assert server.blobs == {}
+
+
+async def test_service_that_is_busy_is_asked_again_later(server: AmlServer, tmp_path: Path) -> None:
+    server.refusals["PUT jobs"] = (429, "TooManyRequests", "wait")
+    adapter = adapter_of(server, tmp_path)
+    await adapter.prepare()
+
+    with pytest.raises(AmlRefusalError, match="wait") as caught:
+        await adapter.launch([agent_order(NAME)])
+
+    assert not caught.value.permanent
+
+
+async def test_job_that_was_taken_before_its_answer_was_lost_is_no_failure(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    await launched(adapter_of(server, tmp_path))
+    server.hides = True
+    server.refusals["PUT jobs"] = (409, "Conflict", "exists")
+    second = adapter_of(server, tmp_path)
+    await second.prepare()
+
+    assert await second.launch([agent_order(NAME)]) == []
+    assert BLOB in server.blobs
+
+
+async def test_ended_job_that_must_not_be_deleted_is_forgotten(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    server.refusals["DELETE jobs"] = (403, "AuthorizationFailed", "no right")
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+
+    await adapter.terminate([NAME])
+
+    assert await adapter.agents() == []
+    assert await adapter.leftovers() == []
+    assert str(NAME) in server.jobs
+
+
+async def test_job_that_ends_by_itself_needs_no_cancellation(
+    server: AmlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+
+    def end_first(method: str, kind: str) -> None:
+        if (method, kind) == ("POST", "jobs"):
+            server.set_status(str(NAME), "Completed")
+
+    monkeypatch.setattr(server, "refuse", end_first)
+    await adapter.terminate([NAME])
+
+    assert server.jobs == {}
+
+
+async def test_job_that_does_not_end_in_time_is_listed_further(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    server.ends_slowly = True
+    adapter = adapter_of(server, tmp_path, end_limit_s=0.0)
+    await launched(adapter)
+
+    with pytest.raises(PlatformError, match="has not ended 0 s after its cancellation"):
+        await adapter.terminate([NAME])
+
+    assert [agent.phase for agent in await adapter.agents()] == [AgentPhase.RUNNING]
+    assert BLOB in server.blobs
+
+
+async def test_settings_without_a_job_are_left_over_until_they_are_cleaned(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    server.blobs[BLOB] = b"{}"
+    adapter = adapter_of(server, tmp_path)
+
+    (left,) = await adapter.leftovers()
+    await adapter.clean()
+
+    assert left.agents == (str(NAME),)
+    assert server.blobs == {}

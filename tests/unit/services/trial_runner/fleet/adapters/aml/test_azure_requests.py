@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.aml.azure_requests import (
+    AmlRefusalError,
+    AzureRequests,
+    LoginError,
+    mapping,
+)
+from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.aml_server import Tokens
+
+REMEDY = "get a role"
+ANSWERS = {
+    "/login": (200, b"<html>"),
+    "/elsewhere": (302, b""),
+    "/busy": (429, b'{"error": {"code": "TooManyRequests", "message": "wait"}}'),
+    "/denied": (403, b'{"error": {"code": "AuthorizationFailed", "message": "no  right"}}'),
+    "/storage": (404, b"<?xml?><Error><Code>BlobNotFound</Code><Message>none</Message></Error>"),
+    "/empty": (400, b""),
+    "/nothing": (202, b""),
+}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Service with fixed answers."""
+
+    def do_GET(self) -> None:
+        status, content = ANSWERS[self.path]
+        self.send_response(status)
+        self.send_header("Location", "http://127.0.0.1:1/")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *args: object) -> None:
+        """Log nothing."""
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Serve the answers in a thread; yield the address."""
+    server = HTTPServer(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def azure() -> Iterator[AzureRequests]:
+    with served() as address:
+        yield AzureRequests(address, "scope", Tokens(), REMEDY)
+
+
+@pytest.mark.parametrize(
+    ("path", "words", "permanent"),
+    [
+        ("/elsewhere", "redirects to another address", True),
+        ("/busy", "TooManyRequests: wait", False),
+        ("/denied", "AuthorizationFailed: no right", False),
+        ("/storage", "BlobNotFound: none", True),
+        ("/empty", "HTTP status 400", True),
+    ],
+)
+def test_refusal_has_the_words_of_azure(
+    azure: AzureRequests, path: str, words: str, permanent: bool
+) -> None:
+    with pytest.raises(AmlRefusalError, match=words) as caught:
+        azure.send_json("GET", path)
+
+    assert caught.value.permanent is permanent
+
+
+def test_missing_right_has_a_remedy(azure: AzureRequests) -> None:
+    with pytest.raises(AmlRefusalError) as caught:
+        azure.send("GET", "/denied")
+
+    assert caught.value.denied
+    assert caught.value.remedy == REMEDY
+
+
+def test_page_of_a_login_is_no_answer(azure: AzureRequests) -> None:
+    with pytest.raises(PlatformError, match="GET /login without JSON"):
+        azure.send_json("GET", "/login")
+
+
+def test_answer_without_a_body_is_empty(azure: AzureRequests) -> None:
+    assert azure.send_json("GET", "/nothing") == {}
+
+
+def test_address_where_nothing_listens_is_named() -> None:
+    away = AzureRequests("http://127.0.0.1:1", "scope", Tokens(), REMEDY)
+
+    with pytest.raises(PlatformError, match=r"Azure at http://127\.0\.0\.1:1 cannot be reached"):
+        away.send("GET", "/")
+
+
+def test_nothing_is_sent_without_a_login() -> None:
+    away = AzureRequests("http://127.0.0.1:1", "scope", Tokens("no login"), REMEDY)
+
+    with pytest.raises(LoginError, match="no login"):
+        away.send("GET", "/")
+
+
+def test_part_of_another_type_counts_as_empty() -> None:
+    assert [mapping(one) for one in ({"a": 1}, None, "text", [1])] == [{"a": 1}, {}, {}, {}]

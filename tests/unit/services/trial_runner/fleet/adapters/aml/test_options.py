@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.aml.options import ENDPOINT, option_problems, parse_options
+from svc_trial_runner.fleet.domain.section_values import POLL_S
+
+SECTION: dict[str, Any] = {
+    "subscriptionId": "34adfa4f-cedf-4dc0-ba29-b6d1a69ab345",
+    "resourceGroup": "tuning",
+    "workspaceName": "trials",
+    "computeTarget": "gpus",
+}
+
+
+def test_usable_section_has_no_problem() -> None:
+    assert option_problems(SECTION) == []
+    assert parse_options(SECTION).endpoint == ENDPOINT
+
+
+def test_ids_are_paths_of_azure() -> None:
+    options = parse_options({**SECTION, "resourceGroup": "a group"})
+
+    assert options.compute_id == (
+        "/subscriptions/34adfa4f-cedf-4dc0-ba29-b6d1a69ab345/resourceGroups/a%20group"
+        "/providers/Microsoft.MachineLearningServices/workspaces/trials/computes/gpus"
+    )
+
+
+def test_gpu_rules_are_those_of_the_section() -> None:
+    options = parse_options({**SECTION, "maxTrialNumberPerGpu": 2.0, "useActiveGpu": True})
+
+    assert (options.trials_per_gpu, options.use_active_gpu) == (2, True)
+
+
+@pytest.mark.parametrize("given", [float("nan"), float("inf"), 10**400, True, "1"])
+def test_interval_that_is_no_number_is_the_default_one(given: object) -> None:
+    assert parse_options({**SECTION, "pollIntervalSeconds": given}).poll_interval_s == POLL_S
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"subscriptionId": ""}, "subscriptionId"),
+        ({"subscriptionId": "Pay as you go"}, "subscriptionId"),
+        ({"resourceGroup": None}, "resourceGroup"),
+        ({"workspaceName": " "}, "workspaceName"),
+        ({"computeTarget": 1}, "computeTarget"),
+        ({"dockerImage": "msranni/nni:latest"}, "dockerImage"),
+        ({"endpoint": "management.azure.com/x"}, "endpoint"),
+        ({"maxTrialNumberPerGpu": 0}, "maxTrialNumberPerGpu"),
+        ({"maxTrialNumberPerGpu": 1.5}, "maxTrialNumberPerGpu"),
+        ({"maxTrialNumberPerGpu": float("nan")}, "maxTrialNumberPerGpu"),
+        ({"pollIntervalSeconds": 0}, "pollIntervalSeconds"),
+    ],
+)
+def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:
+    (problem,) = option_problems({**SECTION, **changes})
+
+    assert problem.field == field

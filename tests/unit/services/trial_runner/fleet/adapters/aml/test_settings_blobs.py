@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.aml.azure_requests import AmlRefusalError
+from svc_trial_runner.fleet.adapters.aml.settings_blobs import SettingsBlobs, blob_address
+from svc_trial_runner.fleet.adapters.aml.workspace_api import BlobStoreLocation
+from svc_trial_runner.fleet.testing import INSTALLATION, OTHER_INSTALLATION
+from tests.support.aml_server import CONTAINER, PAGE, AmlServer, Tokens, aml_server
+
+LOCATION = BlobStoreLocation("workspaceblobstore", "account", CONTAINER, "core.windows.net")
+
+
+@pytest.fixture
+def server() -> Iterator[AmlServer]:
+    with aml_server() as one:
+        yield one
+
+
+def blobs_of(server: AmlServer, installation: str = INSTALLATION) -> SettingsBlobs:
+    return SettingsBlobs(LOCATION, installation, Tokens(), lambda _: server.address)
+
+
+def test_settings_are_written_replaced_and_removed(server: AmlServer) -> None:
+    blobs = blobs_of(server)
+
+    blobs.write("one", b"old")
+    blobs.write("one", b"new")
+
+    assert server.blobs == {f"nni-agents-{INSTALLATION}/one.json": b"new"}
+    blobs.remove("one")
+    blobs.remove("one")
+    assert server.blobs == {}
+
+
+def test_names_of_all_pages_are_those_of_the_installation(server: AmlServer) -> None:
+    names = [f"nni-{number}" for number in range(PAGE * 2 + 1)]
+    for name in [*names, "other"]:
+        blobs_of(server).write(name, b"")
+    blobs_of(server, OTHER_INSTALLATION).write("nni-9", b"")
+
+    assert blobs_of(server).names("nni-") == names
+
+
+def test_missing_role_is_named(server: AmlServer) -> None:
+    server.refusals["GET blobs"] = (403, "AuthorizationPermissionMismatch", "not authorized")
+
+    with pytest.raises(AmlRefusalError, match="AuthorizationPermissionMismatch") as caught:
+        blobs_of(server).check()
+
+    assert "Storage Blob Data Contributor" in caught.value.remedy
+    assert "account" in caught.value.remedy
+
+
+def test_storage_is_reached_with_tls() -> None:
+    assert blob_address(LOCATION) == "https://account.blob.core.windows.net"
