@@ -89,3 +89,27 @@ def serving(server: _Server, name: str) -> Iterator[_Server]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+class _FixedServer(JsonServer):
+    """Server with one answer to all requests."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__(_FixedHandler)
+        self.answer = answer
+
+
+class _FixedHandler(JsonHandler):
+    server: _FixedServer
+
+    def respond(self, method: str) -> None:
+        del method
+        self.body()
+        self.send_json(200, self.server.answer)
+
+
+@contextmanager
+def fixed_answer(answer: Any) -> Iterator[str]:
+    """Serve one value as the answer to all requests; yield the address."""
+    with serving(_FixedServer(answer), "fixed answer") as server:
+        yield server.address

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from svc_trial_runner.fleet.adapters.openpai.adapter import OpenpaiAdapter
+from svc_trial_runner.fleet.adapters.openpai.adapter import END_LIMIT_S, OpenpaiAdapter
 from svc_trial_runner.fleet.domain.agents import PlatformSection
 from tests.support.local_platforms import front_context
 from tests.support.openpai_server import TOKEN, USER, OpenpaiServer
@@ -18,6 +18,8 @@ def openpai_adapter(
     installation: str,
     token: str = TOKEN,
     secrets: Mapping[str, str] | None = None,
+    *,
+    end_limit_s: float = END_LIMIT_S,
     **options: object,
 ) -> OpenpaiAdapter:
     """Return a new adapter of a pool, with further secrets and options."""
@@ -36,5 +38,6 @@ def openpai_adapter(
             installation,
             pool,
             PlatformSection("openpai", section, {**own, **(secrets or {})}),
-        )
+        ),
+        end_limit_s,
     )

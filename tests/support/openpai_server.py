@@ -42,6 +42,8 @@ class OpenpaiServer(JsonServer):
         waits: True: new jobs stay in the queue.
         refusal: status, code and message with which each submission is refused; None: none is.
         collected: names of ended jobs that the controller has no more.
+        details: answer to each request for a job's details; None: those of the job.
+        stops_slowly: True: a stopped job is STOPPING until its `state` is changed.
     """
 
     def __init__(self) -> None:
@@ -52,6 +54,8 @@ class OpenpaiServer(JsonServer):
         self.waits = False
         self.refusal: tuple[int, str, str] | None = None
         self.collected: set[str] = set()
+        self.details: Any = None
+        self.stops_slowly = False
 
     def answer(self, method: str, path: str, query: dict[str, str], body: bytes) -> Any:
         """Return the answer of a request.
@@ -69,7 +73,7 @@ class OpenpaiServer(JsonServer):
                 case "POST", ["jobs"]:
                     return self._submit(yaml.safe_load(body))
                 case "GET", ["jobs", name]:
-                    return self._details(name)
+                    return self._details(name) if self.details is None else self.details
                 case "PUT", ["jobs", name, "executionType"]:
                     return self._stop(name, json.loads(body)["value"])
                 case "GET", ["virtual-clusters", name]:
@@ -135,7 +139,11 @@ class OpenpaiServer(JsonServer):
         assert value == "STOP"
         job["executionType"] = value
         if job["state"] not in _OVER:
-            job |= {"state": "STOPPED", "subState": "Completed"}
+            job |= (
+                {"state": "STOPPING", "subState": "AttemptDeleting"}
+                if self.stops_slowly
+                else {"state": "STOPPED", "subState": "Completed"}
+            )
         return {"message": f"execute job {path} successfully"}
 
 

@@ -151,13 +151,13 @@ class DlcAdapter:
         )
 
     async def _end(self, jobs: Sequence[tuple[AgentName, Mapping[str, Any]]]) -> None:
-        ids = {str(job["JobId"]) for _, job in jobs}
+        ids = {job["JobId"] for _, job in jobs}
         for _, job in jobs:
             if not _is_over(job):
-                await asyncio.to_thread(self._api.stop, str(job["JobId"]))
+                await asyncio.to_thread(self._api.stop, job["JobId"])
         deadline_s = time.monotonic() + END_LIMIT_S
         while ids:
-            left = {str(job["JobId"]): job for _, job in await self._jobs()}
+            left = {job["JobId"]: job for _, job in await self._jobs()}
             for one in [one for one in ids if one in left and _is_over(left[one])]:
                 await asyncio.to_thread(self._api.delete, one)
                 del left[one]
@@ -175,7 +175,7 @@ class DlcAdapter:
         """Return the installation's agents that have a job, by pool; see `PlatformCleaner`."""
         installation = self._context.installation
         jobs = await asyncio.to_thread(self._api.jobs, f"nni-{installation}-")
-        return leftovers_of({str(job["DisplayName"]) for job in jobs}, installation)
+        return leftovers_of({job["DisplayName"] for job in jobs}, installation)
 
     async def clean_rest(self) -> None:
         """Do nothing: all jobs and folders are of a pool, and the image has the agent."""
@@ -227,9 +227,9 @@ def job_of(options: DlcOptions, agent: AgentName) -> dict[str, Any]:
 
 def platform_agent(name: AgentName, job: Mapping[str, Any]) -> PlatformAgent:
     """Return an agent by its job's status, RUNNING if that is unknown, with PAI-DLC's reason."""
-    status = str(job.get("Status", ""))
+    status = job.get("Status") or ""
     phase = _PHASES.get(status, AgentPhase.RUNNING)
-    words = [str(job.get(one) or "") for one in ("ReasonCode", "ReasonMessage")]
+    words = [job.get(one) or "" for one in ("ReasonCode", "ReasonMessage")]
     reason = ": ".join(" ".join(one.split()) for one in words if one)[:_WORDS]
     if phase is AgentPhase.RUNNING or status.startswith("Succeeded"):
         reason = "" if status in _PHASES else f"PAI-DLC says {status or 'nothing'}"
@@ -239,4 +239,4 @@ def platform_agent(name: AgentName, job: Mapping[str, Any]) -> PlatformAgent:
 
 
 def _is_over(job: Mapping[str, Any]) -> bool:
-    return _PHASES.get(str(job.get("Status", ""))) is AgentPhase.ENDED
+    return _PHASES.get(job.get("Status") or "") is AgentPhase.ENDED

@@ -22,6 +22,7 @@ from svc_trial_runner.fleet.adapters.http_requests import (
     TOO_MANY,
     exchange,
 )
+from svc_trial_runner.fleet.adapters.json_answers import JsonPart
 from svc_trial_runner.fleet.ports import PlatformError
 
 VERSION: Final = "2020-12-03"
@@ -29,6 +30,8 @@ PAGE: Final = 50
 _ANSWER_LIMIT_BYTES: Final = 16 * 1024 * 1024
 _DENIED: Final = frozenset({401, 403})
 _WORDS: Final = 400
+_TEXTS_OF_A_JOB: Final = ("DisplayName", "Status", "ReasonCode", "ReasonMessage")
+"""Fields of a job that are read, beside its id."""
 
 
 class DlcRefusalError(PlatformError):
@@ -66,7 +69,7 @@ class DlcApi:
         """Return the jobs whose display name begins with a prefix, of all pages.
 
         Raises:
-            PlatformError: the service cannot be reached, or refuses.
+            PlatformError: the service cannot be reached, refuses, or answers otherwise.
         """
         found: dict[str, dict[str, Any]] = {}
         number = 1
@@ -87,27 +90,34 @@ class DlcApi:
                     f"{self._options.address} answered with something else than a list of jobs",
                     "is endpoint that of PAI-DLC, with no login page before it?",
                 )
-            page = answer.get("Jobs") or []
-            new = {str(job["JobId"]): job for job in page if str(job["JobId"]) not in found}
+            page = self._page(answer)
+            new = {job["JobId"]: job for job in page if job["JobId"] not in found}
             found |= new
             if len(page) < PAGE or not new:
                 break
             number += 1
-        return [job for job in found.values() if str(job.get("DisplayName", "")).startswith(prefix)]
+        return [job for job in found.values() if (job.get("DisplayName") or "").startswith(prefix)]
+
+    def _page(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the jobs of one page of a list."""
+        jobs = self._part(answer).field("Jobs")
+        if jobs.value is None and answer.get("TotalCount") == 0:
+            return []
+        return [one.checked(("JobId",), _TEXTS_OF_A_JOB) for one in jobs.items()]
 
     def submit(self, job: Mapping[str, Any]) -> None:
         """Submit a job.
 
         Raises:
-            PlatformError: the service cannot be reached, or refuses.
+            PlatformError: the service cannot be reached, refuses, or answers otherwise.
         """
-        self._request("CreateJob", "POST", "/api/v1/jobs", {}, job)
+        self._part(self._request("CreateJob", "POST", "/api/v1/jobs", {}, job)).checked(("JobId",))
 
     def stop(self, job_id: str) -> None:
         """Stop a job; do nothing if there is none.
 
         Raises:
-            PlatformError: the service cannot be reached, or refuses.
+            PlatformError: the service cannot be reached, refuses, or answers otherwise.
         """
         self._unless_gone("StopJob", "POST", f"/api/v1/jobs/{quote(job_id, safe='')}/stop")
 
@@ -115,13 +125,16 @@ class DlcApi:
         """Delete a job that is over; do nothing if there is none.
 
         Raises:
-            PlatformError: the service cannot be reached, or refuses.
+            PlatformError: the service cannot be reached, refuses, or answers otherwise.
         """
         self._unless_gone("DeleteJob", "DELETE", f"/api/v1/jobs/{quote(job_id, safe='')}")
 
+    def _part(self, answer: Mapping[str, Any]) -> JsonPart:
+        return JsonPart(f"PAI-DLC at {self._options.address}", answer)
+
     def _unless_gone(self, action: str, method: str, path: str) -> None:
         try:
-            self._request(action, method, path, {})
+            self._part(self._request(action, method, path, {})).checked(("JobId",))
         except DlcRefusalError as error:
             if error.status != NOT_FOUND:
                 raise

@@ -17,6 +17,7 @@ from svc_trial_runner.fleet.adapters.job_agents import (
     raise_first,
     wait_for_poll,
 )
+from svc_trial_runner.fleet.adapters.json_answers import AnswerError, JsonPart
 from svc_trial_runner.fleet.adapters.openpai.api import (
     CONFLICT,
     OpenpaiApi,
@@ -45,7 +46,7 @@ PLATFORM: Final = "openpai"
 GRACE_S: Final = 20.0
 """Part of OpenPAI's grace, 30 s, in which an agent hands its trials over."""
 END_LIMIT_S: Final = 60.0
-"""Longest wait for the end of stopped jobs."""
+"""Longest wait for the end of stopped jobs; OpenPAI kills a container after 30 s."""
 _WORDS: Final = 400
 _STOP: Final = "STOP"
 _PHASES: Final = {
@@ -61,15 +62,18 @@ _PHASES: Final = {
 class OpenpaiAdapter:
     """`PlatformAdapter` of an OpenPAI cluster for one pool: each agent is a job.
 
-    OpenPAI keeps its jobs for ever. A job that was stopped, also after its end, is one that the
-    fleet has forgotten; its execution type says so.
+    OpenPAI keeps its jobs for ever. A job that has ended and was stopped, also after its end, is
+    one that the fleet has forgotten; its execution type says so. A stopped job that has not ended
+    is an agent still, which hands its trials over.
 
     Args:
         context: of the pool.
+        end_limit_s: longest wait for the end of stopped jobs.
     """
 
-    def __init__(self, context: AdapterContext) -> None:
+    def __init__(self, context: AdapterContext, end_limit_s: float = END_LIMIT_S) -> None:
         self._context = context
+        self._end_limit_s = end_limit_s
         section = context.section
         job = with_secrets(section.options.get(PROTOCOL), PROTOCOL, section.secrets)
         self._given = {**section.options, PROTOCOL: job}
@@ -144,58 +148,79 @@ class OpenpaiAdapter:
                 raise
 
     async def agents(self) -> list[PlatformAgent]:
-        """Return the agents that have a job which was not stopped, with OpenPAI's words."""
+        """Return the agents whose job has not ended, or was not stopped, with OpenPAI's words."""
         found = []
         for name, job in await self._jobs():
-            if job.get("executionType") != _STOP and name not in self._forgotten:
+            forgotten = job.get("executionType") == _STOP or name in self._forgotten
+            if not (forgotten and _is_over(job)):
                 found.append(await self._agent(name, job))
         return sorted(found, key=lambda agent: agent.name)
 
     async def _agent(self, name: AgentName, job: Mapping[str, Any]) -> PlatformAgent:
-        state = str(job.get("state", ""))
+        state = job.get("state") or ""
         phase = _PHASES.get(state, AgentPhase.RUNNING)
         if state == "WAITING" and job.get("subState") == "AttemptPreparing":
             phase = AgentPhase.STARTING
         reason = "" if state in _PHASES else f"OpenPAI says {state or 'nothing'}"
         if state == "FAILED":
-            reason = _end_words(await self._details(name))
+            reason = await self._end_words(name)
+        elif phase is not AgentPhase.ENDED and job.get("executionType") == _STOP:
+            reason = "OpenPAI stops its job"
         elif phase is AgentPhase.PENDING:
             reason = f"WAITING in the virtual cluster {job.get('virtualCluster') or 'default'}"
         return PlatformAgent(name, phase, "", reason)
 
-    async def _details(self, name: AgentName) -> Mapping[str, Any]:
+    async def _end_words(self, name: AgentName) -> str:
         try:
-            return await asyncio.to_thread(self._api.job, str(name))
+            return end_words(await asyncio.to_thread(self._api.job_status, str(name)))
         except OpenpaiRefusalError:
-            return {}
+            return ""
+        except AnswerError as error:  # the end itself is known
+            return error.message
 
     async def terminate(self, names: Sequence[AgentName]) -> None:
-        """Stop the jobs of agents, and wait until they have ended."""
+        """Stop the jobs of agents, and wait until they have ended.
+
+        Raises:
+            PlatformError: a job has not ended within the limit; its agent is not forgotten then.
+        """
         own = {name for name in names if is_own(self._context, name)}
-        await self._stop({name: job for name, job in await self._jobs() if name in own})
+        left = await self._stop({name: job for name, job in await self._jobs() if name in own})
+        if left:
+            name, job = min(left.items())
+            raise PlatformError(
+                f"the job {name} is {job.get('state')} {self._end_limit_s:g} s after its stop",
+                "look at it in OpenPAI's portal; it is waited for",
+            )
 
     async def clean(self) -> None:
-        """Stop all jobs of the pool, and wait until they have ended."""
+        """Stop all jobs of the pool, and wait, within the limit, until they have ended."""
         await self._stop(dict(await self._jobs()))
 
-    async def _stop(self, jobs: Mapping[AgentName, Mapping[str, Any]]) -> None:
+    async def _stop(
+        self, jobs: Mapping[AgentName, Mapping[str, Any]]
+    ) -> dict[AgentName, Mapping[str, Any]]:
+        """Stop jobs, wait until they have ended, and return those that have not."""
         for name, job in jobs.items():
             if job.get("executionType") != _STOP:
                 await asyncio.to_thread(self._api.stop, str(name))
-        deadline_s = time.monotonic() + END_LIMIT_S
-        while jobs:
-            left = {name: job for name, job in await self._jobs() if name in jobs}
-            self._forgotten |= {name for name, job in left.items() if _is_over(job)}
-            if all(map(_is_over, left.values())) or time.monotonic() > deadline_s:
+        deadline_s = time.monotonic() + self._end_limit_s
+        left = dict(jobs)
+        while left:
+            found = {name: job for name, job in await self._jobs() if name in jobs}
+            left = {name: job for name, job in found.items() if not _is_over(job)}
+            self._forgotten |= found.keys() - left.keys()
+            if not left or time.monotonic() > deadline_s:
                 break
             await asyncio.sleep(min(self._options.poll_interval_s, 1.0))
         self._changed.set()
+        return left
 
     async def leftovers(self) -> list[Leftover]:
         """Return the installation's agents whose jobs have not ended, by pool."""
         installation = self._context.installation
         jobs = await asyncio.to_thread(self._api.jobs, installation)
-        names = {str(job["name"]) for job in jobs if not _is_over(job)}
+        names = {job["name"] for job in jobs if not _is_over(job)}
         return leftovers_of(names, installation)
 
     async def clean_rest(self) -> None:
@@ -216,18 +241,26 @@ class OpenpaiAdapter:
 
 
 def _is_over(job: Mapping[str, Any]) -> bool:
-    return _PHASES.get(str(job.get("state", ""))) is AgentPhase.ENDED
+    return _PHASES.get(job.get("state") or "") is AgentPhase.ENDED
 
 
-def _end_words(details: Mapping[str, Any]) -> str:
-    """Return why a job has failed, from the messages of OpenPAI, else its exit code."""
-    status = details.get("jobStatus") or {}
-    specification = status.get("appExitSpec") or {}
+def end_words(status: JsonPart) -> str:
+    """Return why a job has failed, from the messages of OpenPAI, else its exit code; empty: none.
+
+    Args:
+        status: field `jobStatus` of the details of the job.
+
+    Raises:
+        AnswerError: a field of it has another type.
+    """
+    fields = status.checked((), ("appExitTriggerMessage", "appExitDiagnostics"))
+    specification = status.field("appExitSpec")
+    phrase = None if specification.value is None else specification.checked((), ("phrase",))
     words = [
-        str(specification.get("phrase") or ""),
-        str(status.get("appExitTriggerMessage") or ""),
-        str(status.get("appExitDiagnostics") or ""),
+        (phrase or {}).get("phrase"),
+        fields.get("appExitTriggerMessage"),
+        fields.get("appExitDiagnostics"),
     ]
     text = ": ".join(" ".join(one.split()) for one in words if one)
-    code = status.get("appExitCode")
-    return (text or f"exit code {code}")[:_WORDS]
+    code = fields.get("appExitCode")
+    return (text or ("" if code is None else f"exit code {code}"))[:_WORDS]

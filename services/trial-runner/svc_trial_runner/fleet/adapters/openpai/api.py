@@ -16,6 +16,7 @@ from svc_trial_runner.fleet.adapters.http_requests import (
     TOO_MANY,
     exchange,
 )
+from svc_trial_runner.fleet.adapters.json_answers import JsonPart
 from svc_trial_runner.fleet.adapters.openpai.options import OpenpaiOptions
 from svc_trial_runner.fleet.ports import PlatformError
 
@@ -23,6 +24,8 @@ ANSWER_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Longest answer: a list of tens of thousands of jobs."""
 CONFLICT: Final = 409
 _UNAUTHORIZED: Final = 401
+_TEXTS_OF_A_JOB: Final = ("username", "state", "subState", "executionType", "virtualCluster")
+"""Fields of a job's summary that are read, beside its name."""
 _WORDS: Final = 400
 
 
@@ -62,53 +65,55 @@ class OpenpaiApi:
         """Return the summaries of the user's jobs that an installation has submitted.
 
         Raises:
-            PlatformError: the cluster cannot be reached, or refuses.
+            PlatformError: the cluster cannot be reached, refuses, or answers otherwise.
         """
         prefix = f"nni-{installation}-"
         query = {"username": self._options.username, "keyword": prefix}
         answer = self._request("GET", f"/jobs?{urlencode(query)}")
-        found = answer.get("data") if isinstance(answer, dict) else answer
-        if not isinstance(found, list):
+        listed = answer.field("data") if isinstance(answer.value, dict) else answer
+        if not isinstance(listed.value, list):
             # An empty list would mean that all agents have ended.
             raise PlatformError(
                 f"{self._options.host} answered with something else than a list of jobs",
                 "is host the address of OpenPAI's portal, with no login page before it?",
             )
+        jobs = [one.checked(("name",), _TEXTS_OF_A_JOB) for one in listed.items()]
         return [
             one
-            for one in found
-            if isinstance(one, dict)
-            and str(one.get("name", "")).startswith(prefix)
+            for one in jobs
+            if one["name"].startswith(prefix)
             and one.get("username") in {None, self._options.username}
         ]
 
-    def job(self, name: str) -> dict[str, Any]:
-        """Return the details of a job.
+    def job_status(self, name: str) -> JsonPart:
+        """Return the field `jobStatus` of the details of a job.
 
         Raises:
-            PlatformError: the cluster cannot be reached, or refuses.
+            PlatformError: the cluster cannot be reached, refuses, or answers otherwise.
         """
-        answer = self._request("GET", self._path(name))
-        return answer if isinstance(answer, dict) else {}
+        status = self._request("GET", self._path(name)).field("jobStatus")
+        status.fields()
+        return status
 
     def submit(self, job: Mapping[str, Any]) -> None:
         """Submit a job.
 
         Raises:
-            PlatformError: the cluster cannot be reached, or refuses.
+            PlatformError: the cluster cannot be reached, refuses, or answers otherwise.
         """
         text = yaml.safe_dump(dict(job), sort_keys=False)
-        self._request("POST", "/jobs", text.encode(), "text/yaml")
+        self._request("POST", "/jobs", text.encode(), "text/yaml").fields()
 
     def stop(self, name: str) -> None:
         """Stop a job; do nothing if there is none.
 
         Raises:
-            PlatformError: the cluster cannot be reached, or refuses.
+            PlatformError: the cluster cannot be reached, refuses, or answers otherwise.
         """
         body = json.dumps({"value": "STOP"}).encode()
         try:
-            self._request("PUT", f"{self._path(name)}/executionType", body, "application/json")
+            path = f"{self._path(name)}/executionType"
+            self._request("PUT", path, body, "application/json").fields()
         except OpenpaiRefusalError as error:
             if error.status != NOT_FOUND:
                 raise
@@ -117,26 +122,26 @@ class OpenpaiApi:
         """Return a virtual cluster.
 
         Raises:
-            PlatformError: the cluster cannot be reached, or refuses.
+            PlatformError: the cluster cannot be reached, refuses, or answers otherwise.
         """
-        answer = self._request("GET", f"/virtual-clusters/{quote(name, safe='')}")
-        return answer if isinstance(answer, dict) else {}
+        return self._request("GET", f"/virtual-clusters/{quote(name, safe='')}").fields()
 
     def storages(self) -> list[str]:
         """Return the names of the storages that the user may mount.
 
         Raises:
-            PlatformError: the cluster cannot be reached, or refuses.
+            PlatformError: the cluster cannot be reached, refuses, or answers otherwise.
         """
-        answer = self._request("GET", "/storages")
-        found = answer.get("storages") if isinstance(answer, dict) else None
-        return [str(one.get("name", "")) for one in found or ()]
+        found = self._request("GET", "/storages").field("storages")
+        return [one.checked(("name",))["name"] for one in found.items()]
 
     def _path(self, job: str) -> str:
         user = quote(self._options.username, safe="")
         return f"/jobs/{user}~{quote(job, safe='')}"
 
-    def _request(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> object:
+    def _request(
+        self, method: str, path: str, body: bytes | None = None, kind: str = ""
+    ) -> JsonPart:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         if kind:
             headers["Content-Type"] = kind
@@ -153,7 +158,7 @@ class OpenpaiApi:
         answer = _parsed(content)
         if status >= REDIRECTIONS:
             raise _refusal(status, answer, content)
-        return answer
+        return JsonPart(f"OpenPAI at {self._options.host}", answer)
 
 
 def _parsed(content: bytes) -> object:

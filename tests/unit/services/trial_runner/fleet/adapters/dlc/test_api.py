@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import pytest
 
 from svc_trial_runner.fleet.adapters.dlc.api import PAGE, DlcApi, DlcRefusalError
 from svc_trial_runner.fleet.adapters.dlc.options import DlcOptions
+from svc_trial_runner.fleet.adapters.json_answers import AnswerError
 from svc_trial_runner.fleet.ports import PlatformError
 from tests.support.dlc_server import KEY, dlc_server
+from tests.support.json_server import fixed_answer
 
 JOB = {
     "JobType": "TFJob",
@@ -86,3 +89,37 @@ def test_wrong_key_is_denied_without_its_secret() -> None:
 
     assert caught.value.denied
     assert "wrong-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "call", "words"),
+    [
+        ({"RequestId": "1"}, lambda api: api.jobs("nni-"), "Jobs must be a list, got None"),
+        ({"Jobs": "x"}, lambda api: api.jobs("nni-"), "Jobs must be a list, got 'x'"),
+        ({"Jobs": ["x"]}, lambda api: api.jobs("nni-"), r"Jobs\[0\] must be an object, got 'x'"),
+        ({"Jobs": [{}]}, lambda api: api.jobs("nni-"), r"Jobs\[0\]\.JobId must be a text"),
+        (
+            {"Jobs": [{"JobId": "1", "DisplayName": 7}]},
+            lambda api: api.jobs("nni-"),
+            r"Jobs\[0\]\.DisplayName must be a text, got 7",
+        ),
+        (["x"], lambda api: api.submit(JOB), "JobId must be a text that is not empty, got None"),
+        ({"JobId": 7}, lambda api: api.stop("1"), "JobId must be a text .*, got 7"),
+        ("yes", lambda api: api.delete("1"), "JobId must be a text"),
+    ],
+)
+def test_answer_of_another_shape_is_one_error(
+    answer: Any, call: Callable[[DlcApi], object], words: str
+) -> None:
+    with fixed_answer(answer) as address:
+        api = DlcApi(DlcOptions(endpoint=address, key_id=KEY.id), KEY.secret)
+
+        with pytest.raises(AnswerError, match=f"PAI-DLC at {address} .*{words}") as caught:
+            call(api)
+
+    assert not caught.value.permanent
+
+
+def test_list_that_is_empty_may_be_missing() -> None:
+    with fixed_answer({"RequestId": "1", "TotalCount": 0}) as address:
+        assert DlcApi(DlcOptions(endpoint=address, key_id=KEY.id), KEY.secret).jobs("nni-") == []

@@ -4,18 +4,17 @@ import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.json_answers import JsonPart
+from svc_trial_runner.fleet.adapters.openpai.adapter import OpenpaiAdapter, end_words
 from svc_trial_runner.fleet.domain.agents import AgentPhase
 from svc_trial_runner.fleet.ports import PlatformError
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
 from tests.support.openpai_agents import openpai_adapter
 from tests.support.openpai_server import OpenpaiServer, openpai_server
-
-if TYPE_CHECKING:
-    from svc_trial_runner.fleet.adapters.openpai.adapter import OpenpaiAdapter
 
 NAME = agent_name(1)
 
@@ -27,7 +26,7 @@ def server() -> Iterator[OpenpaiServer]:
 
 
 def adapter_of(
-    server: OpenpaiServer, folder: Path, token: str = "token-of-ann", **options: object
+    server: OpenpaiServer, folder: Path, token: str = "token-of-ann", **options: Any
 ) -> OpenpaiAdapter:
     return openpai_adapter(server, folder, POOL, INSTALLATION, token, None, **options)
 
@@ -118,6 +117,40 @@ async def test_failed_job_has_the_words_of_openpai(server: OpenpaiServer, tmp_pa
     assert agent.reason == "ContainerOOMKilled: the container was killed"
 
 
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ({}, ""),
+        ({"appExitCode": 3}, "exit code 3"),
+        ({"appExitSpec": None, "appExitTriggerMessage": "no disk"}, "no disk"),
+    ],
+)
+def test_end_has_the_words_that_are_known(status: dict[str, Any], reason: str) -> None:
+    assert end_words(JsonPart("OpenPAI", status, "jobStatus")) == reason
+
+
+@pytest.mark.parametrize(
+    ("details", "words"),
+    [
+        ("x", "the whole must be an object"),
+        ({"jobStatus": {"appExitSpec": "x"}}, "jobStatus.appExitSpec must be an object"),
+        ({"jobStatus": {"appExitDiagnostics": 7}}, "jobStatus.appExitDiagnostics must be a text"),
+    ],
+)
+async def test_failed_job_with_details_of_another_shape_has_ended(
+    server: OpenpaiServer, tmp_path: Path, details: Any, words: str
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    server.summaries[str(NAME)]["state"] = "FAILED"
+    server.details = details
+
+    (agent,) = await adapter.agents()
+
+    assert agent.phase is AgentPhase.ENDED
+    assert words in agent.reason
+
+
 async def test_ended_job_that_cannot_be_stopped_is_forgotten(
     server: OpenpaiServer, tmp_path: Path
 ) -> None:
@@ -128,6 +161,24 @@ async def test_ended_job_that_cannot_be_stopped_is_forgotten(
 
     await adapter.terminate([NAME])
 
+    assert await adapter.agents() == []
+
+
+async def test_stopped_job_is_an_agent_until_it_has_ended(
+    server: OpenpaiServer, tmp_path: Path
+) -> None:
+    server.stops_slowly = True
+    adapter = openpai_adapter(server, tmp_path, POOL, INSTALLATION, end_limit_s=0.0)
+    await launched(adapter)
+
+    with pytest.raises(PlatformError, match="is STOPPING 0 s after its stop") as caught:
+        await adapter.terminate([NAME])
+    (agent,) = await adapter.agents()
+    server.summaries[str(NAME)]["state"] = "STOPPED"
+    await adapter.terminate([NAME])
+
+    assert not caught.value.permanent
+    assert (agent.phase, agent.reason) == (AgentPhase.RUNNING, "OpenPAI stops its job")
     assert await adapter.agents() == []
 
 

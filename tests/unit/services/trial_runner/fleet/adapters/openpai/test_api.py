@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.json_answers import AnswerError
 from svc_trial_runner.fleet.adapters.openpai.api import OpenpaiApi, OpenpaiRefusalError
 from svc_trial_runner.fleet.adapters.openpai.options import OpenpaiOptions
 from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.json_server import fixed_answer
 from tests.support.openpai_server import TOKEN, USER, openpai_server
 
 
@@ -84,7 +87,44 @@ def test_missing_job_has_a_code() -> None:
         api = OpenpaiApi(OpenpaiOptions(host=server.address, username=USER), TOKEN)
 
         with pytest.raises(OpenpaiRefusalError, match="is not found") as caught:
-            api.job("nothing")
+            api.job_status("nothing")
         api.stop("nothing")
 
     assert (caught.value.status, caught.value.code) == (404, "NoJobError")
+
+
+NAME = "nni-0123abcd-exp-a-1"
+
+
+@pytest.mark.parametrize(
+    ("answer", "call", "words"),
+    [
+        ([7], lambda api: api.jobs("0123abcd"), r"\[0\] must be an object, got 7"),
+        ({"data": ["x"]}, lambda api: api.jobs("0123abcd"), r"data\[0\] must be an object"),
+        ([{}], lambda api: api.jobs("0123abcd"), r"\[0\]\.name must be a text .*, got None"),
+        (
+            [{"name": NAME, "state": {"RUNNING": 1}}],
+            lambda api: api.jobs("0123abcd"),
+            r"\[0\]\.state must be a text, got {'RUNNING': 1}",
+        ),
+        (["x"], lambda api: api.job_status(NAME), "the whole must be an object"),
+        ({}, lambda api: api.job_status(NAME), "jobStatus must be an object, got None"),
+        ({"jobStatus": "x"}, lambda api: api.job_status(NAME), "jobStatus must be an object"),
+        ("yes", lambda api: api.submit({"name": NAME}), "the whole must be an object, got 'yes'"),
+        ("yes", lambda api: api.stop(NAME), "the whole must be an object"),
+        ([], lambda api: api.virtual_cluster("a"), "the whole must be an object"),
+        ({"storages": "x"}, lambda api: api.storages(), "storages must be a list, got 'x'"),
+        ({"storages": ["x"]}, lambda api: api.storages(), r"storages\[0\] must be an object"),
+    ],
+)
+def test_answer_of_another_shape_is_one_error(
+    answer: Any, call: Callable[[OpenpaiApi], object], words: str
+) -> None:
+    with fixed_answer(answer) as address:
+        api = OpenpaiApi(OpenpaiOptions(host=address, username=USER), TOKEN)
+
+        with pytest.raises(AnswerError, match=f"OpenPAI at {address} .*{words}") as caught:
+            call(api)
+
+    assert not caught.value.permanent
+    assert caught.value.remedy
