@@ -36,6 +36,30 @@ class PlatformFindings:
         return len(self.problems) >= (self.capacity or 1)
 
 
+def expired(late_s: float) -> PlatformProblem:
+    """Return the problem of a request that had expired when it was read.
+
+    Either its manager has ended without deleting it, or the clock of the fleet is ahead.
+
+    Args:
+        late_s: seconds since its deadline, by the clock of the fleet; >= 0.
+    """
+    return PlatformProblem(
+        "",
+        f"was not asked: the request had expired {_words(late_s)} ago by the clock of the fleet",
+        "",
+        "set the clocks of the machines of manager and fleet alike, as by NTP",
+        permanent=False,
+    )
+
+
+def _words(length_s: float) -> str:
+    """Return a length of time in its largest whole unit, such as `3 h`."""
+    units = (("d", 86_400), ("h", 3600), ("min", 60))
+    name, size = next((one for one in units if length_s >= one[1]), ("s", 1))
+    return f"{length_s // size:.0f} {name}"
+
+
 def refusals(findings: Sequence[PlatformFindings]) -> list[tuple[int, PlatformProblem]]:
     """Return all problems by platform number; permanent if all platforms are away.
 

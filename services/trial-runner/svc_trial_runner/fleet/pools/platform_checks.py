@@ -13,7 +13,12 @@ from svc_common.subjects import ALL_POOL_CHECKS, pool_of_subject, pool_problems_
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.fleet.converters import check_from_bytes, problems_to_bytes
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
-from svc_trial_runner.fleet.domain.checks import CheckRequest, PlatformFindings, refusals
+from svc_trial_runner.fleet.domain.checks import (
+    CheckRequest,
+    PlatformFindings,
+    expired,
+    refusals,
+)
 from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.domain.needs import PoolNeed, PoolPlatform
 from svc_trial_runner.fleet.pools.leftover_removal import LeftoverRemoval
@@ -52,7 +57,7 @@ class PlatformChecks:
         self._tasks = TaskOwner(self._failed)
 
     async def run(self) -> None:
-        """Handle managers' requests to check or clean for ever, each in a task; no expired ones."""
+        """Handle managers' requests to check or clean for ever; refuse expired ones."""
         async with aclosing(self._last_values.follow(ALL_POOL_CHECKS)) as requests:
             async for value in requests:
                 self._handle(value)
@@ -68,9 +73,18 @@ class PlatformChecks:
         except InvalidArgumentError as error:
             get_logger().error("check refused", subject=value.subject, error=error.message)
             return
-        if request.deadline > self._clock.now():  # else it is of a manager that has ended
-            answer = self._clean if request.cleans else self._answer
-            self._tasks.start(answer(name, request), f"check {name}")
+        late_s = (self._clock.now() - request.deadline).total_seconds()
+        if late_s >= 0:
+            task = self._refuse(name, request, expired(late_s))
+        else:
+            task = self._clean(name, request) if request.cleans else self._answer(name, request)
+        self._tasks.start(task, f"check {name}")
+
+    async def _refuse(self, name: str, request: CheckRequest, problem: PlatformProblem) -> None:
+        """Publish a problem of each platform of a request, and do nothing else."""
+        problems = [(index, problem) for index in range(len(request.platforms))]
+        payload = problems_to_bytes(request.check_id, problems)
+        await self._last_values.publish(pool_problems_subject(name), payload)
 
     async def _answer(self, name: str, request: CheckRequest) -> None:
         """Check all platforms of a request concurrently; publish their problems."""

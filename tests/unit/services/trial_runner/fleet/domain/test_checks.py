@@ -1,5 +1,7 @@
+import pytest
+
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
-from svc_trial_runner.fleet.domain.checks import PlatformFindings, refusals
+from svc_trial_runner.fleet.domain.checks import PlatformFindings, expired, refusals
 
 AWAY = PlatformProblem("machineList[0].host", "cannot be reached", permanent=False)
 WRONG = PlatformProblem("partition", "does not exist")
@@ -29,3 +31,15 @@ def test_if_all_platforms_are_away_nothing_could_start() -> None:
 
 def test_no_findings_refuse_nothing() -> None:
     assert refusals([]) == []
+
+
+@pytest.mark.parametrize(
+    ("late_s", "words"),
+    [(0.0, "0 s"), (59.9, "59 s"), (61.0, "1 min"), (7_300.0, "2 h"), (200_000.0, "2 d")],
+)
+def test_expired_request_names_how_long_ago_and_refuses_nothing(late_s: float, words: str) -> None:
+    problem = expired(late_s)
+
+    assert f"had expired {words} ago by the clock of the fleet" in problem.rule
+    assert "NTP" in problem.remedy
+    assert not problem.permanent

@@ -119,7 +119,7 @@ async def test_platform_that_raises_is_a_problem(world: World, error: Exception)
     assert problem.field == ""
 
 
-async def test_expired_and_damaged_requests_are_left_alone(world: World) -> None:
+async def test_expired_and_damaged_requests_open_no_platform(world: World) -> None:
     async with world.checks():
         await world.request("check-1", "slurm", expired=True)
         await world.bus.last_values.publish(subjects.pool_check_subject("check-2"), b"\xff\xff")
@@ -127,6 +127,19 @@ async def test_expired_and_damaged_requests_are_left_alone(world: World) -> None
         await world.problems("check-3")
 
     assert world.opener.opened == ["0-slurm"]
+
+
+@pytest.mark.parametrize("cleaning", [None, pool_pb2.PlatformCleaning(dry_run=False)])
+async def test_fleet_whose_clock_is_ahead_says_so_for_each_platform(
+    world: World, cleaning: pool_pb2.PlatformCleaning | None
+) -> None:
+    async with world.checks():
+        await world.request("check-1", "slurm", "slurm", expired=True, cleaning=cleaning)
+        answer = await world.answer("check-1")
+
+    assert [one.platform_index for one in answer.problems] == [0, 1]
+    assert "had expired 1 h ago by the clock of the fleet" in answer.problems[0].rule
+    assert world.opener.opened == []
 
 
 async def test_folder_of_a_check_is_removed(world: World) -> None:
