@@ -16,6 +16,7 @@ from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import FailedPreconditionError, ResourceExhaustedError
 from svc_common.logs import get_logger
 from svc_common.safe_folders import SafeFolder
+from svc_common.storage.mount_table import MOUNT_TABLE, unmounted_point
 from svc_common.storage.own_files import private_folder
 from svc_common.storage.shared_mounts import SharedMount
 from svc_common.storage.shared_storage import (
@@ -61,6 +62,7 @@ class SharedStorages:
         variables: environment of the commands that mount, without secrets.
         threads: for accesses to storages.
         answer_limit: longest wait for an access other than a copy.
+        mount_table: file that says what this machine mounts.
     """
 
     def __init__(
@@ -69,11 +71,13 @@ class SharedStorages:
         variables: Mapping[str, str],
         threads: Executor = _pool,
         answer_limit: timedelta = ANSWER_LIMIT,
+        mount_table: Path = MOUNT_TABLE,
     ) -> None:
         self._folder = folder
         self._variables = variables
         self._threads = threads
         self._answer_limit = answer_limit
+        self._mount_table = mount_table
 
     async def begin(
         self, experiment_id: str, storage: SharedStorage, config: config_pb2.ExperimentConfig
@@ -88,8 +92,8 @@ class SharedStorages:
             config: of the experiment; changed in place.
 
         Raises:
-            FailedPreconditionError: the storage cannot be mounted, or not be written, or its server
-                does not answer.
+            FailedPreconditionError: the storage is not mounted, or cannot be mounted or written, or
+                its server does not answer.
         """
         if storage.local_mount is LocalMount.NONE:
             return
@@ -106,7 +110,9 @@ class SharedStorages:
 
     def _begin(self, experiment_id: str, storage: SharedStorage, mark: str) -> None:
         place = Path(storage.local_mount_point)
-        if storage.local_mount is LocalMount.NNI and not place.is_mount():
+        if storage.local_mount is LocalMount.USER:
+            self._raise_if_unmounted(place)
+        elif not place.is_mount():
             self._mount(experiment_id, storage).mount()
         self._record(experiment_id, mark)
         try:
@@ -120,6 +126,18 @@ class SharedStorages:
                 f"{_FIELD}: {place} cannot be written: {error.strerror}; mount the storage there "
                 "(usermount), let NNI do it (nnimount), or say nomount"
             ) from error
+
+    def _raise_if_unmounted(self, place: Path) -> None:
+        """Raise if this machine has a storage for a folder that is not mounted.
+
+        The folder is a plain one then: a mark in it would have agents on this machine write there.
+        """
+        point = unmounted_point(place, self._mount_table)
+        if point is not None:
+            raise FailedPreconditionError(
+                f"{_FIELD}: {place} must be on the storage that {self._mount_table} has for "
+                f"{point}, which is not mounted; run `mount {point}`, then try again"
+            )
 
     async def fetch(
         self, experiment_id: str, trial_id: str, storage: SharedStorage, target: SafeFolder

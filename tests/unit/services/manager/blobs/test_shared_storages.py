@@ -92,6 +92,23 @@ async def test_storage_that_cannot_be_written_names_field_and_remedy(
         await storages.begin("e1", storage_at(missing), config_for(missing))
 
 
+async def test_storage_that_is_not_mounted_any_more_is_refused_before_anything_is_written(
+    tmp_path: Path, place: Path
+) -> None:
+    table = tmp_path / "fstab"
+    table.write_text(f"10.0.0.9:/data {place} nfs defaults 0 0\n", "utf-8")
+    storages = SharedStorages(tmp_path / "own", {}, mount_table=table)
+    below = replace(storage_at(place), local_mount_point=str(place / "tuning"))
+
+    for storage in (storage_at(place), below):
+        with pytest.raises(
+            FailedPreconditionError, match=f"which is not mounted.* `mount {place}`"
+        ):
+            await storages.begin("e1", storage, config_for(place))
+
+    assert not list(place.iterdir())
+
+
 async def test_storage_whose_server_is_away_is_named(tmp_path: Path, place: Path) -> None:
     answered = threading.Event()
     with ThreadPoolExecutor(1) as threads:
