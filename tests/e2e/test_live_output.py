@@ -54,5 +54,9 @@ def test_output_travels_while_a_trial_runs(shape: LocalShape, tmp_path: Path) ->
 
             assert following.stdout.read() == ""
         assert following.wait(60) == 0
-        assert json.loads(data.removeprefix("data: ")) == {"offset": 0, "text": "oh\n"}
+        assert json.loads(data.removeprefix("data: ")) == {
+            "attempt": 1,
+            "offset": 0,
+            "text": "oh\n",
+        }
         assert "event: end\n" in [line.decode() for line in events]

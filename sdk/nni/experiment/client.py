@@ -286,7 +286,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         )
 
         def go_on(piece: pb.FollowLogsResponse) -> None:
-            request.offset = piece.offset + len(piece.data)
+            request.attempt, request.offset = piece.attempt, piece.offset + len(piece.data)
 
         pieces = self._resumed(lambda: self._experiments.FollowLogs, request, go_on, follow=follow)
         for piece in pieces:

@@ -192,6 +192,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
             request.source,
             trial_id=request.trial_id,
             offset=request.offset,
+            attempt=request.attempt,
             follow=request.follow,
         )
         async with aclosing(feed):

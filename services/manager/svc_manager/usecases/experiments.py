@@ -350,15 +350,20 @@ class Experiments:
         *,
         trial_id: str = "",
         offset: int = 0,
+        attempt: int = 0,
         follow: bool = False,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
         """Yield an experiment's, dispatcher's or trial's log from byte ``offset`` on.
+
+        An offset of an earlier ``attempt`` (0: of the present one) counts as 0.
 
         Raises:
             NotFoundError: the trial is unknown, or nothing was written yet (without ``follow``).
         """
         actor = await self._registry.find(experiment_id)
-        feed = self._log_streams.follow(actor, source, trial_id, offset, follow=follow)
+        feed = self._log_streams.follow(
+            actor, source, trial_id, offset, attempt=attempt, follow=follow
+        )
         async with aclosing(feed):
             async for item in feed:
                 yield item

@@ -4,8 +4,9 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
 from nni_proto.experiment.v1 import config_pb2, event_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
@@ -25,6 +26,8 @@ from svc_manager.ports import FileWatch, FileWatches, FolderOpener
 from svc_manager.usecases.output_feed import IsHere, OutputFeed
 
 CHUNK_BYTES: Final = 256 * 1024
+
+_Condition: TypeAlias = Callable[[ExperimentActor], bool]
 
 _FILES: Final = {
     service_pb2.LOG_SOURCE_MANAGER: "log/nnimanager.log",
@@ -119,9 +122,21 @@ class LogStreams:
         trial_id: str,
         offset: int,
         *,
+        attempt: int = 0,
         follow: bool,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
         """Yield the chosen log from byte ``offset`` on; with ``follow`` until it is complete.
+
+        Each attempt of a trial has a log of its own, which follows that of the attempt before.
+
+        Args:
+            actor: actor of the experiment.
+            source: which log.
+            trial_id: the trial; empty: the log is of none.
+            offset: first byte wanted.
+            attempt: attempt whose log has the offset; that of another one is read from its begin.
+                0: the present one.
+            follow: also yield what is written later.
 
         Raises:
             InvalidArgumentError: there is no such log.
@@ -131,15 +146,15 @@ class LogStreams:
             raise InvalidArgumentError("offset", "must be >= 0", offset)
         if source in _FILES:
             name = _FILES[source]
-            over: Callable[[ExperimentActor], bool] = _closed
         elif source in _TRIAL_FILES:
             if trial_id not in actor.experiment.trials:
                 raise NotFoundError("trial", trial_id)
-            return self._follow_trial(actor, source, trial_id, offset, follow=follow)
+            place = _Place(attempt, offset)
+            return self._follow_trial(actor, source, trial_id, place, follow=follow)
         else:
             raise InvalidArgumentError("source", "must name a log", source)
         if follow:
-            return self._follow_file(actor, name, offset, over)
+            return self._follow_file(actor, name, offset, _closed, _never)
         return self._read_once(actor, name, offset)
 
     async def size(
@@ -177,36 +192,67 @@ class LogStreams:
         actor: ExperimentActor,
         source: service_pb2.LogSource.ValueType,
         trial_id: str,
-        offset: int,
+        place: "_Place",
         *,
         follow: bool,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        name = f"trials/{trial_id}/{_TRIAL_FILES[source]}"
-        if follow:
+        """Yield the log of a trial's last attempt from a place on, then those of later attempts."""
+        while True:
+            if follow:
+                await _wait_started(actor, trial_id)
+            place = place.in_attempt(_logged_attempt(actor, trial_id))
+            pieces = await self._follow_attempt(actor, source, trial_id, place, follow=follow)
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    piece.attempt = piece.attempt or place.attempt
+                    place = _Place(piece.attempt, piece.offset + len(piece.data))
+                    yield piece
+            if not follow:
+                return
             await _wait_started(actor, trial_id)
+            if _logged_attempt(actor, trial_id) <= place.attempt:
+                return
+
+    async def _follow_attempt(
+        self,
+        actor: ExperimentActor,
+        source: service_pb2.LogSource.ValueType,
+        trial_id: str,
+        place: "_Place",
+        *,
+        follow: bool,
+    ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
+        """Return the pieces of an attempt's log, of its file here or of the bus."""
+        name = f"trials/{trial_id}/{_TRIAL_FILES[source]}"
         trial = actor.experiment.trials[trial_id]
         await self.fetch(actor, trial_id)
         exists = await asyncio.to_thread(self._exists, actor, name)
         if exists and (not follow or not trial.live or self._is_here(trial.runner_id)):
-            pieces = (
-                self._follow_file(actor, name, offset, _ended(trial_id))
-                if follow
-                else self._read_once(actor, name, offset)
-            )
-        else:
-            feed = OutputFeed(self._lines, actor, trial_id, _TRIAL_STREAMS[source], offset)
-            pieces = feed.follow() if follow else feed.read()
-        async with aclosing(pieces):
-            async for piece in pieces:
-                yield piece
+            if not follow:
+                return self._read_once(actor, name, place.offset)
+            over = _ended(trial_id, place.attempt)
+            replaced = _replaced(trial_id, place.attempt)
+            return self._follow_file(actor, name, place.offset, over, replaced)
+        feed = OutputFeed(self._lines, actor, trial_id, _TRIAL_STREAMS[source], place.offset)
+        return feed.follow() if follow else feed.read()
 
     async def _follow_file(
         self,
         actor: ExperimentActor,
         name: str,
         offset: int,
-        over: Callable[[ExperimentActor], bool],
+        over: _Condition,
+        replaced: _Condition,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
+        """Yield a file's data from an offset on until it is complete.
+
+        Args:
+            actor: actor of the experiment.
+            name: of the file in the experiment's folder.
+            offset: first byte wanted.
+            over: returns whether nothing follows what is in the file now.
+            replaced: returns whether the file may have been written anew, by another attempt.
+        """
         async with AsyncExitStack() as stack:
             watch: FileWatch | None = None
             while True:
@@ -216,6 +262,8 @@ class LogStreams:
                 if watch is None:
                     watch = await self._watch(stack, actor, name)
                 while data := await asyncio.to_thread(self._read, actor, name, offset):
+                    if replaced(actor):
+                        return
                     yield service_pb2.FollowLogsResponse(data=data, offset=offset)
                     offset += len(data)
                 if last:
@@ -280,15 +328,51 @@ async def _wait_started(actor: ExperimentActor, trial_id: str) -> None:
         await change.wait()
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Place in the log of a trial: attempt, and offset in its log."""
+
+    attempt: int
+    """0: the present one."""
+    offset: int
+
+    def in_attempt(self, attempt: int) -> "_Place":
+        """Return this place if it is in the log of an attempt, else the begin of that log."""
+        return _Place(attempt, self.offset if self.attempt in {0, attempt} else 0)
+
+
+def _logged_attempt(actor: ExperimentActor, trial_id: str) -> int:
+    """Return the attempt that has written a trial's log: the last one that has started."""
+    trial = actor.experiment.trials[trial_id]
+    return trial.attempt if trial.claim_id else max(1, trial.attempt - 1)
+
+
+def _never(actor: ExperimentActor) -> bool:
+    del actor
+    return False
+
+
 def _closed(actor: ExperimentActor) -> bool:
     return actor.experiment.state in CLOSED_STATES
 
 
-def _ended(trial_id: str) -> Callable[[ExperimentActor], bool]:
+def _ended(trial_id: str, attempt: int) -> _Condition:
+    """Return whether an attempt of a trial has ended, as a condition."""
+
     def over(actor: ExperimentActor) -> bool:
-        return not actor.experiment.trials[trial_id].live
+        trial = actor.experiment.trials[trial_id]
+        return not trial.live or trial.attempt != attempt
 
     return over
+
+
+def _replaced(trial_id: str, attempt: int) -> _Condition:
+    """Return whether a later attempt of a trial has started, as a condition."""
+
+    def later(actor: ExperimentActor) -> bool:
+        return _logged_attempt(actor, trial_id) > attempt
+
+    return later
 
 
 async def _either(change: asyncio.Event, watch: FileWatch | None) -> None:

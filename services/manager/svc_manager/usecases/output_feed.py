@@ -122,7 +122,9 @@ class OutputFeed:
         if not data:
             return None
         self._offset = piece.offset + len(piece.data)
-        return service_pb2.FollowLogsResponse(data=data, offset=piece.offset + known)
+        return service_pb2.FollowLogsResponse(
+            data=data, offset=piece.offset + known, attempt=piece.attempt
+        )
 
 
 async def _first_of(

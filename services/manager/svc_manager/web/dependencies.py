@@ -117,6 +117,7 @@ class ExperimentUseCases(Protocol):
         *,
         trial_id: str = "",
         offset: int = 0,
+        attempt: int = 0,
         follow: bool = False,
     ) -> AsyncGenerator[experiment_service_pb2.FollowLogsResponse, None]:
         """Yield an experiment's or trial's log from byte ``offset`` on, on request as it grows."""

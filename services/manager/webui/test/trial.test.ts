@@ -6,6 +6,7 @@ import {
   durationOf,
   flatten,
   lastFailure,
+  loggedAttempt,
   extendRanges,
   numbersOf,
 } from "../src/state/trial";
@@ -93,4 +94,10 @@ test("ranges grow by finite numbers", () => {
     extendRanges(ranges, data);
 
   expect(ranges).toEqual({ default: [0.25, 0.75], loss: [3, 3] });
+});
+
+test("a log is of the last attempt that has started", () => {
+  expect(loggedAttempt({ attempt: 1 })).toBe(1);
+  expect(loggedAttempt({ attempt: 2 })).toBe(1);
+  expect(loggedAttempt({ attempt: 2, runnerId: "r1" })).toBe(2);
 });

@@ -866,12 +866,17 @@ class FollowLogsRequest(_message.Message):
     TRIAL_ID_FIELD_NUMBER: _builtins.int
     FOLLOW_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
     experiment_id: _builtins.str
     source: Global___LogSource.ValueType
     trial_id: _builtins.str
     """For the sources of a trial."""
     follow: _builtins.bool
     offset: _builtins.int
+    attempt: _builtins.int
+    """Attempt of the trial in whose log `offset` is. A later attempt has a log of its own, which is
+    sent from its begin then. 0: the present one.
+    """
     def __init__(
         self,
         *,
@@ -880,10 +885,11 @@ class FollowLogsRequest(_message.Message):
         trial_id: _builtins.str = ...,
         follow: _builtins.bool = ...,
         offset: _builtins.int = ...,
+        attempt: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["experiment_id", b"experiment_id", "follow", b"follow", "offset", b"offset", "source", b"source", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "follow", b"follow", "offset", b"offset", "source", b"source", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -895,20 +901,24 @@ class FollowLogsResponse(_message.Message):
 
     DATA_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
     offset: _builtins.int
-    """Offset of the first byte of `data`. If it is larger than the end of the last message, the bytes
-    in between were dropped.
+    """Offset of the first byte of `data`. If it is larger than the end of the last message of the same
+    attempt, the bytes in between were dropped.
     """
+    attempt: _builtins.int
+    """Attempt of the trial that has written `data`. 0: the log is not of a trial."""
     def __init__(
         self,
         *,
         data: _builtins.bytes = ...,
         offset: _builtins.int = ...,
+        attempt: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "offset", b"offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "data", b"data", "offset", b"offset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,12 +1,14 @@
 """Handler of a trial's output as server-sent events, while it grows.
 
-The id of an event is the offset of the first byte after it. A browser that reconnects sends the
-last id that it received as `Last-Event-ID`; the stream resumes there.
+The id of an event is the attempt of the trial and the offset of the first byte after it in the
+attempt's log: `1-4096`. A browser that reconnects sends the last id that it received as
+`Last-Event-ID`; the stream resumes there, or at the begin of the log of a later attempt.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
@@ -28,18 +30,20 @@ STREAMS: Final = {
 }
 END_EVENT: Final = "end"
 """Name of the last event; without it, a browser would reconnect for ever."""
-_OFFSET_DIGITS: Final = 15
+_ID: Final = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,15})")
 
 
 async def follow_output(call: Call) -> Response:
     """Respond with a server-sent event stream of a trial's stdout, stderr or samples."""
     trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     source = STREAMS[call.query.get("stream", "stdout")]
+    attempt, offset = _place(call)
     chunks = call.dependencies.experiments.follow_logs(
         call.experiment_id,
         source,
         trial_id=trial.id,
-        offset=_offset(call),
+        offset=offset,
+        attempt=attempt,
         follow=call.query.get("follow", True),
     )
     return StreamingResponse(
@@ -49,13 +53,15 @@ async def follow_output(call: Call) -> Response:
     )
 
 
-def _offset(call: Call) -> int:
+def _place(call: Call) -> tuple[int, int]:
+    """Return the attempt (0: the present one) and the offset in its log at which to begin."""
     text = call.last_event_id
     if not text:
-        return int(call.query.get("offset", 0))
-    if not (text.isascii() and text.isdigit() and len(text) <= _OFFSET_DIGITS):
+        return 0, int(call.query.get("offset", 0))
+    found = _ID.fullmatch(text)
+    if found is None:
         raise InvalidArgumentError("Last-Event-ID", "must be the id of an event", text[:80])
-    return int(text)
+    return int(found[1] or 0), int(found[2])
 
 
 class OffsetDecoder:
@@ -111,4 +117,5 @@ async def _stream(
 
 def _event(decoder: OffsetDecoder, chunk: service_pb.FollowLogsResponse) -> str:
     text, begin, end = decoder.decode(chunk.data, chunk.offset)
-    return f"id: {end}\ndata: {to_json({'offset': begin, 'text': text})}\n\n"
+    data = to_json({"attempt": chunk.attempt, "offset": begin, "text": text})
+    return f"id: {chunk.attempt}-{end}\ndata: {data}\n\n"

@@ -11,6 +11,10 @@ import type {
 } from "../api/records";
 import { sampleOf, stepNumber } from "./parameters";
 
+/** Attempt that has written the log of a trial: the last one that has started. */
+export const loggedAttempt = ({ attempt, runnerId }: Pick<TrialRecord, "attempt" | "runnerId">) =>
+  runnerId ? attempt : Math.max(1, attempt - 1);
+
 export const LIVE: ReadonlySet<string> = new Set(["RUNNING", "WAITING", "UNKNOWN"]);
 export const TRIAL_STATES: readonly TrialState[] = [
   "RUNNING",

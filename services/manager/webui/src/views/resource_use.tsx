@@ -19,7 +19,7 @@ import {
 } from "../state/resource_use";
 import type { Store } from "../state/store";
 import { Throttle } from "../state/throttle";
-import { LIVE, type Trial } from "../state/trial";
+import { LIVE, type Trial, loggedAttempt } from "../state/trial";
 
 /** Delay before another look for the first sample; it doubles. */
 const FIRST_LOOK_MS = 1_000;
@@ -174,7 +174,7 @@ function useSamples(
   const [problem, setProblem] = useState("");
   const [loading, setLoading] = useState(true);
   const live = LIVE.has(trial.state);
-  const { attempt } = trial.record;
+  const attempt = loggedAttempt(trial.record);
   useEffect(() => {
     const stop = new AbortController();
     const path = `trial-file/${trial.id}/.resources`;

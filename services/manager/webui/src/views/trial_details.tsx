@@ -28,7 +28,15 @@ import { useTrialRows } from "../state/trial_rows";
 import { isObject } from "../state/space";
 import type { Store } from "../state/store";
 import { Throttle } from "../state/throttle";
-import { LIVE, type Trial, causeOf, durationOf, neighbour, numbersOf } from "../state/trial";
+import {
+  LIVE,
+  type Trial,
+  causeOf,
+  durationOf,
+  loggedAttempt,
+  neighbour,
+  numbersOf,
+} from "../state/trial";
 import { CustomTrial } from "./custom_trial";
 import { ResourceUse } from "./resource_use";
 
@@ -467,7 +475,11 @@ function Logs({ trial }: { trial: Trial }) {
   const [name, setName] = usePreference<(typeof LOGS)[number][0]>("log", "trial.log");
   return (
     <Tabs label="Log" tabs={LOGS} current={name} onChange={setName}>
-      <LogView path={`trial-file/${trial.id}/${name}`} follow={LIVE.has(trial.state)} />
+      <LogView
+        key={loggedAttempt(trial.record)}
+        path={`trial-file/${trial.id}/${name}`}
+        follow={LIVE.has(trial.state)}
+      />
     </Tabs>
   );
 }

@@ -193,7 +193,7 @@ def test_log_is_taken_up_where_its_stream_broke(
     supervised(manager, "t0ken")
 
     def breaking(_request: Any, context: Any) -> Iterator[pb.FollowLogsResponse]:
-        yield pb.FollowLogsResponse(data=b"abc", offset=10)
+        yield pb.FollowLogsResponse(data=b"abc", offset=10, attempt=2)
         context.abort(grpc.StatusCode.UNAVAILABLE, "restarted")
 
     manager.answers = [breaking, answering([pb.FollowLogsResponse(data=b"d", offset=13)])]
@@ -202,7 +202,7 @@ def test_log_is_taken_up_where_its_stream_broke(
         pieces = list(client.follow_logs("a", pb.LOG_SOURCE_MANAGER, follow=True, offset=10))
 
     assert pieces == [b"abc", b"d"]
-    assert [request.offset for request in manager.requests] == [10, 13]
+    assert [(one.attempt, one.offset) for one in manager.requests] == [(0, 10), (2, 13)]
 
 
 def test_import_gives_its_warnings(

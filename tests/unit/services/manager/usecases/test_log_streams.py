@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,18 @@ from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.adapters.inotify_watch import InotifyWatches
 from svc_manager.usecases.log_streams import CHUNK_BYTES, LogStreams, follow_events
-from tests.unit.services.manager.world import PATIENCE_S, World, world_on
+from tests.unit.services.manager.world import (
+    PATIENCE_S,
+    Held,
+    ScriptedAgent,
+    World,
+    hold,
+    world_on,
+)
 
+STDOUT = pb.LOG_SOURCE_TRIAL_STDOUT
+LOGS = {1: b"the first attempt\n", 2: b"the second\n"}
+"""Of the attempts of a trial; the second one is shorter."""
 DONE = experiment_pb2.EXPERIMENT_STATE_DONE
 
 
@@ -146,3 +157,86 @@ async def test_a_log_that_cannot_exist_is_refused(
 ) -> None:
     with pytest.raises(error):
         await text_of(world, experiment_id, source, trial_id, offset)
+
+
+@pytest.fixture
+async def retrying(tmp_path: Path) -> AsyncIterator[World]:
+    """World with a trial whose agent writes its log here."""
+    experiments = tmp_path / "experiments"
+
+    async def write_log(agent: ScriptedAgent, held: Held) -> None:
+        folder = experiments / held.task.experiment_id / "trials" / held.task.trial_id
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "stdout").write_bytes(LOGS[held.task.attempt])
+        await hold(agent, held)
+
+    async with InMemoryBus() as bus, world_on(bus, tmp_path, script=write_log) as made:
+        yield made
+
+
+async def keep_waiting(agent: ScriptedAgent, held: Held) -> None:
+    """Hold a trial without starting it."""
+
+
+async def pieces_of(
+    world: World, held: Held, offset: int = 0, attempt: int = 0
+) -> AsyncGenerator[tuple[int, int, bytes], None]:
+    """Follow the output of a trial; yield attempt, offset and data of each piece."""
+    actor = await world.manager.registry.find(held.task.experiment_id)
+    feed = streams(world).follow(
+        actor, STDOUT, held.task.trial_id, offset, attempt=attempt, follow=True
+    )
+    async with aclosing(feed):
+        async for piece in feed:
+            yield piece.attempt, piece.offset, piece.data
+
+
+async def test_log_of_a_trial_that_is_tried_again_follows_from_its_begin(retrying: World) -> None:
+    await retrying.create(trial_concurrency=1, max_trial_number=1)
+    (first,) = await retrying.agent.holds(1)
+
+    async with asyncio.timeout(PATIENCE_S), aclosing(pieces_of(retrying, first)) as pieces:
+        found = [await anext(pieces)]
+        await retrying.agent.lose_attempt(first)
+        (second,) = await retrying.agent.holds(1)
+        await retrying.agent.exit(second)
+        found += [piece async for piece in pieces]
+
+    assert found == [(1, 0, LOGS[1]), (2, 0, LOGS[2])]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "expected"),
+    [(1, (2, 0, LOGS[2])), (2, (2, 4, LOGS[2][4:])), (0, (2, 4, LOGS[2][4:]))],
+)
+async def test_offset_of_an_earlier_attempt_is_none_of_the_present_one(
+    retrying: World, attempt: int, expected: tuple[int, int, bytes]
+) -> None:
+    await retrying.create(trial_concurrency=1, max_trial_number=1)
+    (first,) = await retrying.agent.holds(1)
+    await retrying.agent.lose_attempt(first)
+    (second,) = await retrying.agent.holds(1)
+    await retrying.agent.exit(second)
+
+    async with asyncio.timeout(PATIENCE_S):
+        found = [piece async for piece in pieces_of(retrying, second, offset=4, attempt=attempt)]
+
+    assert found == [expected]
+
+
+async def test_trial_that_ends_before_its_second_attempt_has_the_log_of_the_first(
+    retrying: World,
+) -> None:
+    await retrying.create(trial_concurrency=1, max_trial_number=1)
+    (first,) = await retrying.agent.holds(1)
+    experiment_id, trial_id = first.task.experiment_id, first.task.trial_id
+
+    async with asyncio.timeout(PATIENCE_S), aclosing(pieces_of(retrying, first)) as pieces:
+        found = [await anext(pieces)]
+        retrying.agent.script = keep_waiting
+        await retrying.agent.lose_attempt(first)
+        await retrying.agent.holds(1)
+        await retrying.manager.trials.kill(experiment_id, trial_id)
+        found += [piece async for piece in pieces]
+
+    assert found == [(1, 0, LOGS[1])]

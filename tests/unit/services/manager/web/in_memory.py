@@ -70,6 +70,8 @@ class InMemoryManager:
         """Error at which every log ends; None: logs are complete."""
         self.logs_begin = 0
         """Offset of the first byte that logs still have."""
+        self.attempt = 1
+        """Attempt that has written the logs of trials."""
         self.appended = asyncio.Event()
 
     def put(self, experiment: experiment_pb2.Experiment) -> None:
@@ -259,6 +261,7 @@ class InMemoryExperiments:
         *,
         trial_id: str = "",
         offset: int = 0,
+        attempt: int = 0,
         follow: bool = False,
     ) -> AsyncGenerator[experiment_service_pb2.FollowLogsResponse, None]:
         experiment = self._manager.experiment(experiment_id)
@@ -266,9 +269,11 @@ class InMemoryExperiments:
         path = Path(trial.directory if trial else experiment.directory) / LOG_NAMES[source]
         if not path.is_file():
             raise NotFoundError("log", path.name)
+        present = self._manager.attempt if trial else 0
+        offset = offset if attempt in {0, present} else 0
         offset = max(offset, self._manager.logs_begin)
         data = path.read_bytes()[offset:]
-        yield experiment_service_pb2.FollowLogsResponse(data=data, offset=offset)
+        yield experiment_service_pb2.FollowLogsResponse(data=data, offset=offset, attempt=present)
         if self._manager.broken_logs is not None:
             raise self._manager.broken_logs
 

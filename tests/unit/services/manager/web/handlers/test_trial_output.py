@@ -34,18 +34,35 @@ async def test_output_is_a_stream_of_events_with_an_end_event(site: Site) -> Non
 
     assert answer.headers["content-type"].startswith("text/event-stream")
     output, end = events(answer.text)
-    assert (output["id"], json.loads(output["data"])) == ("6", {"offset": 0, "text": "hello\n"})
+    assert (output["id"], json.loads(output["data"])) == (
+        "1-6",
+        {"attempt": 1, "offset": 0, "text": "hello\n"},
+    )
     assert end["event"] == "end"
 
 
-async def test_reconnected_stream_resumes_at_the_last_offset(site: Site) -> None:
+@pytest.mark.parametrize("last", ["2-4", "4"])
+async def test_reconnected_stream_resumes_at_the_last_offset(site: Site, last: str) -> None:
+    site.manager.attempt = 2
     write(site, "stderr", b"one two")
 
     answer = await site.anonymous.get(
-        f"{API}/trials/tria1/log?stream=stderr", headers={"Last-Event-ID": "4"}
+        f"{API}/trials/tria1/log?stream=stderr", headers={"Last-Event-ID": last}
     )
 
-    assert json.loads(events(answer.text)[0]["data"]) == {"offset": 4, "text": "two"}
+    found = json.loads(events(answer.text)[0]["data"])
+    assert found == {"attempt": 2, "offset": 4, "text": "two"}
+
+
+async def test_reconnected_stream_begins_the_log_of_a_later_attempt(site: Site) -> None:
+    site.manager.attempt = 2
+    write(site, "stdout", b"one two")
+
+    answer = await site.anonymous.get(
+        f"{API}/trials/tria1/log", headers={"Last-Event-ID": "1-4000"}
+    )
+
+    assert json.loads(events(answer.text)[0]["data"])["text"] == "one two"
 
 
 async def test_trial_without_output_has_an_empty_stream(site: Site) -> None:
@@ -65,7 +82,7 @@ async def test_stream_with_an_error_has_no_end_event_so_that_browsers_reconnect(
     assert [event.get("event", "") for event in events(answer.text)] == [""]
 
 
-@pytest.mark.parametrize("last", ["-1", "x", "1" * 30])
+@pytest.mark.parametrize("last", ["-1", "x", "1" * 30, "1-2-3", "1-"])
 async def test_invalid_last_event_id_is_refused(site: Site, last: str) -> None:
     answer = await site.anonymous.get(f"{API}/trials/tria1/log", headers={"Last-Event-ID": last})
 
