@@ -5,7 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from nni.compression.config.settings import ConfigListError, check_number, unknown_key
+from nni.compression.config.settings import (
+    ConfigListError,
+    check_member,
+    check_number,
+    unknown_key,
+)
 
 DistanceName = Literal["mse", "kl"]
 
@@ -90,5 +95,4 @@ def _check_link(value: object, where: str) -> None:
 
 
 def _check_distance(value: object, where: str) -> None:
-    if value not in _DISTANCES:
-        raise ConfigListError(where, f"must be one of {', '.join(_DISTANCES)}, got {value!r}")
+    check_member(_DISTANCES, value, where)

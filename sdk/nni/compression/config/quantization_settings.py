@@ -7,6 +7,7 @@ A setting is written in an entry of `config_list`, for all targets of the entry 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, Final, Literal, cast
 
@@ -14,6 +15,7 @@ from nni.compression.config.settings import (
     ConfigListError,
     Granularity,
     check_granularity,
+    check_member,
     unknown_key,
 )
 
@@ -182,16 +184,6 @@ def _dtype(value: object, where: str) -> None:
         )
 
 
-def _scheme(value: object, where: str) -> None:
-    if value not in _SCHEMES:
-        raise ConfigListError(where, f"must be one of {', '.join(_SCHEMES)}, got {value!r}")
-
-
-def _apply_method(value: object, where: str) -> None:
-    if value not in _APPLY_METHODS:
-        raise ConfigListError(where, f"must be one of {', '.join(_APPLY_METHODS)}, got {value!r}")
-
-
 def check_start_step(value: object, where: str) -> None:
     """Raise ConfigListError unless a value is a number of steps.
 
@@ -208,8 +200,8 @@ def check_start_step(value: object, where: str) -> None:
 
 _RULES: Final[Mapping[str, Callable[[object, str], None]]] = {
     "quant_dtype": _dtype,
-    "quant_scheme": _scheme,
+    "quant_scheme": partial(check_member, _SCHEMES),
     "granularity": check_granularity,
-    "apply_method": _apply_method,
+    "apply_method": partial(check_member, _APPLY_METHODS),
     "quant_start_step": check_start_step,
 }

@@ -7,6 +7,7 @@ A setting is written in an entry of `config_list`, for all targets of the entry 
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, Final, Literal, cast
 
@@ -260,9 +261,19 @@ def _is_block_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and (value >= 1 or value == -1)
 
 
-def _apply_method(value: object, where: str) -> None:
-    if value not in _APPLY_METHODS:
-        raise ConfigListError(where, f"must be one of {', '.join(_APPLY_METHODS)}, got {value!r}")
+def check_member(members: Sequence[str], value: object, where: str) -> None:
+    """Raise ConfigListError unless a value is one of some words.
+
+    Args:
+        members: the words.
+        value: what the user wrote.
+        where: its place.
+
+    Raises:
+        ConfigListError: it is something else.
+    """
+    if value not in members:
+        raise ConfigListError(where, f"must be one of {', '.join(members)}, got {value!r}")
 
 
 def _align(value: object, where: str) -> None:
@@ -288,6 +299,6 @@ _RULES: Final[Mapping[str, Callable[[object, str], None]]] = {
     "dependency_group_id": _group,
     "internal_metric_block": _blocks,
     "granularity": check_granularity,
-    "apply_method": _apply_method,
+    "apply_method": partial(check_member, _APPLY_METHODS),
     "align": _align,
 }

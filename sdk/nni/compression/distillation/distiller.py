@@ -2,8 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from nni.compression.base.arguments import check_evaluator
 from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.fusion import TrainingMember, fused_arguments, train_together
+from nni.compression.base.model_runs import eval_mode
 from nni.compression.base.wrapper_set import WrapperSet
 from nni.compression.config.distillation_plan import distillation_plan
 from nni.compression.config.distillation_settings import DistillationSettings
@@ -318,7 +318,7 @@ class Distiller(TrainingMember):
             device: where the batch is.
         """
         self.teacher_model.to(device)
-        with torch.no_grad(), _evaluating(self.teacher_model):
+        with torch.no_grad(), eval_mode(self.teacher_model):
             predict()
 
     def _distance(self, name: str, target: str, settings: DistillationSettings) -> Tensor:
@@ -348,18 +348,6 @@ class Distiller(TrainingMember):
         if not outputs:
             raise RuntimeError(f"{name} was not called in {caller}; exclude it from config_list")
         return outputs
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model into eval mode for a `with` block; each module gets its mode back."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
 
 
 def _check_models(student: object, teacher: object) -> None:

@@ -1,30 +1,30 @@
 """Quantizer of the weights of a trained model that keeps the outputs of each layer: GPTQ."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nni.compression.base.arguments import check_count, check_evaluator
+from nni.compression.base.arguments import check_count
 from nni.compression.base.compressor import Entry
 from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.model_runs import eval_mode
 from nni.compression.base.module_wrapper import ModuleWrapper
-from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
+from nni.compression.base.target_quantizer import TargetPlace
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.config.settings import ConfigListError
 from nni.compression.masking.granularity import block_sizes
 from nni.compression.quantization.calibration import CalibrationConfig
+from nni.compression.quantization.evaluation_quantizer import EvaluationQuantizer
 from nni.compression.quantization.gptq import (
     RoundedWeight,
     gptq_rounded,
     input_hessian,
     squared_output_error,
 )
-from nni.compression.quantization.quantizer import Quantizer
-from nni.compression.quantization.range_quantizer import Average, Observing, RangeQuantizer
+from nni.compression.quantization.range_quantizer import Observing, RangeQuantizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LayerError:
     """With the weights that the quantizer has set."""
 
 
-class GptqQuantizer(Quantizer):
+class GptqQuantizer(EvaluationQuantizer):
     """Quantizer that rounds weights of Linear layers so that the layers' outputs change little.
 
     `compress` runs calibration batches through the model in eval mode and collects the second
@@ -106,7 +106,6 @@ class GptqQuantizer(Quantizer):
         act_order: bool = False,
         sequential: bool = True,
     ) -> None:
-        check_evaluator(evaluator)
         check_count("block_size", block_size)
         if not damping > 0:
             raise ValueError(f"damping must be > 0, got {damping}")
@@ -115,7 +114,6 @@ class GptqQuantizer(Quantizer):
         self.act_order = act_order
         self.sequential = sequential
         self.layer_errors: dict[str, LayerError] = {}
-        self._evaluated_by = evaluator
         super().__init__(model, config_list, evaluator)
 
     def check_target(self, settings: QuantizationSettings, place: TargetPlace) -> None:  # noqa: D102 - see the base
@@ -127,12 +125,6 @@ class GptqQuantizer(Quantizer):
                 "weights of Linear layers without fuse_names only: exclude it, or choose "
                 "PtqQuantizer",
             )
-
-    def make_target_quantizer(  # noqa: D102 - see the base
-        self, settings: QuantizationSettings, place: TargetPlace
-    ) -> TargetQuantizer:
-        method = settings.apply_method or "clamp_round"
-        return self._observer(replace(settings, apply_method=method), place)
 
     def compress(self) -> tuple[nn.Module, CalibrationConfig]:
         """Collect input moments, round the weights in place; return model and calibration.
@@ -157,12 +149,6 @@ class GptqQuantizer(Quantizer):
             finally:
                 self._observe_inputs("never")
         return self.bound_model, self.get_calibration_config()
-
-    def _observer(self, settings: QuantizationSettings, place: TargetPlace) -> RangeQuantizer:
-        average: Average = "latest" if place.is_parameter else "extreme"
-        made = RangeQuantizer(settings, place, average=average)
-        made.observing = "never"
-        return made
 
     def _observe_inputs(self, observing: Observing) -> None:
         """Start or stop observing the ranges of inputs, which runtimes need."""
@@ -191,7 +177,7 @@ class GptqQuantizer(Quantizer):
         def noted(name: str) -> Callable[[Tensor], None]:
             return lambda _rows: order.setdefault(name)
 
-        self._evaluate({name: noted(name) for name in names})
+        self._evaluate_layers({name: noted(name) for name in names})
         return [[name] for name in {**order, **dict.fromkeys(names)}]
 
     def _hessians(self, names: Sequence[str]) -> dict[str, Tensor]:
@@ -205,7 +191,7 @@ class GptqQuantizer(Quantizer):
 
             return add
 
-        self._evaluate({name: adder(name) for name in names})
+        self._evaluate_layers({name: adder(name) for name in names})
         idle = [name for name in names if name not in sums]
         if idle:
             raise ValueError(
@@ -214,21 +200,13 @@ class GptqQuantizer(Quantizer):
             )
         return sums
 
-    def _evaluate(self, observers: dict[str, Callable[[Tensor], None]]) -> None:
+    def _evaluate_layers(self, observers: dict[str, Callable[[Tensor], None]]) -> None:
         """Run the calibration batches; pass the input of each named layer to its observer."""
         hooks = [
             self._wrappers[name].register_forward_hook(_observing(observer), with_kwargs=True)
             for name, observer in observers.items()
         ]
-        evaluator = self._evaluated_by
-        evaluator.bind_model(self.bound_model)
-        try:
-            evaluator.register_hooks(hooks)
-            evaluator.evaluate()
-        finally:
-            evaluator.unbind_model()
-            for hook in hooks:
-                hook.remove()
+        self._evaluate(hooks)
 
     def _round(self, name: str, hessian: Tensor) -> None:
         """Round the weight of a layer in place; load its scales, and record its errors."""

@@ -1,29 +1,24 @@
 """Quantizer of a trained model by the ranges of an evaluation: post-training quantization."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.utils.hooks import RemovableHandle
 
-from nni.compression.base.arguments import check_evaluator
 from nni.compression.base.compressor import Entry
 from nni.compression.base.evaluator import Evaluator
 from nni.compression.base.model_runs import eval_mode
 from nni.compression.base.module_wrapper import ModuleWrapper
-from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.base.target_space import first_output
-from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.quantization.calibration import CalibrationConfig
-from nni.compression.quantization.quantizer import Quantizer
-from nni.compression.quantization.range_quantizer import Average, Observing, RangeQuantizer
+from nni.compression.quantization.evaluation_quantizer import EvaluationQuantizer
+from nni.compression.quantization.range_quantizer import Observing, RangeQuantizer
 
 
-class PtqQuantizer(Quantizer):
+class PtqQuantizer(EvaluationQuantizer):
     """Quantizer of a trained model by the ranges that its tensors have in one evaluation.
 
     `compress` evaluates the model in eval mode and observes the smallest and largest value of each
@@ -75,16 +70,8 @@ class PtqQuantizer(Quantizer):
         *,
         dummy_input: object = None,
     ) -> None:
-        check_evaluator(evaluator)
         self.is_bias_correction = is_bias_correction
-        self._evaluated_by = evaluator
         super().__init__(model, config_list, evaluator, dummy_input=dummy_input)
-
-    def make_target_quantizer(  # noqa: D102 - see the base
-        self, settings: QuantizationSettings, place: TargetPlace
-    ) -> TargetQuantizer:
-        method = settings.apply_method or "clamp_round"
-        return self._observer(replace(settings, apply_method=method), place)
 
     def compress(self) -> tuple[nn.Module, CalibrationConfig]:
         """Observe ranges in one evaluation, quantize from then on; return model and calibration.
@@ -99,18 +86,12 @@ class PtqQuantizer(Quantizer):
         with eval_mode(self.bound_model), torch.no_grad():
             self._observe("always")
             try:
-                self._evaluate([])
+                self._evaluate()
             finally:
                 self._observe("never")
             if self.is_bias_correction:
                 self._correct_biases()
         return self.bound_model, self.get_calibration_config()
-
-    def _observer(self, settings: QuantizationSettings, place: TargetPlace) -> RangeQuantizer:
-        average: Average = "latest" if place.is_parameter else "extreme"
-        made = RangeQuantizer(settings, place, average=average)
-        made.observing = "never"
-        return made
 
     def _observe(self, observing: Observing) -> None:
         """Let all quantizers observe and leave their targets as they are, or quantize them."""
@@ -119,15 +100,6 @@ class PtqQuantizer(Quantizer):
             quantizer.observing = observing
             bypassed = quantizer.settings.apply_method == "bypass"
             quantizer.quantizing = observing == "never" and not bypassed
-
-    def _evaluate(self, hooks: Sequence[RemovableHandle]) -> None:
-        evaluator = self._evaluated_by
-        evaluator.bind_model(self.bound_model)
-        try:
-            evaluator.register_hooks(hooks)
-            evaluator.evaluate()
-        finally:
-            evaluator.unbind_model()
 
     def _correct_biases(self) -> None:
         errors = {
