@@ -43,6 +43,7 @@ class ApiServer(JsonServer):
         forgets_pages: whether each second page of a list is refused with 410.
         invalid: path and message of a field that makes each job invalid; None: all are valid.
         operators: API groups of the operators that are installed.
+        requests: methods and URLs of all requests.
     """
 
     def __init__(self) -> None:
@@ -53,6 +54,7 @@ class ApiServer(JsonServer):
         self.forgets_pages = False
         self.invalid: tuple[str, str] | None = None
         self.operators = {one.group for one in OPERATORS}
+        self.requests: list[tuple[str, str]] = []
 
     def kubeconfig(self, folder: Path, user: str = f"{{token: {TOKEN}}}") -> Path:
         """Return a kubeconfig of this server."""
@@ -72,6 +74,7 @@ class _Handler(JsonHandler):
     server: ApiServer
 
     def respond(self, method: str) -> None:
+        self.server.requests.append((method, self.path))
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         body = self.body()

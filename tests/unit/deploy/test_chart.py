@@ -23,6 +23,19 @@ from svc_common.messaging.permissions import (
     runner_user,
     users_block,
 )
+from tests.support.chart import (
+    FLEET,
+    FLEET_ELSEWHERE,
+    FLEET_WITHOUT_RIGHTS,
+    STORE,
+    container,
+    named,
+    peers_of,
+    refusal,
+    secret_items,
+    secret_volume,
+    workloads,
+)
 from tests.support.deployment import (
     CHART,
     IMAGES,
@@ -36,7 +49,6 @@ from tests.support.deployment import (
 from tests.support.servers import require_binary
 
 SCHEMA = json.loads((Path(__file__).parent / "kubernetes.schema.json").read_text())
-STORE = {"endpoint": "http://s3:9000", "accessKey": "who", "secretKey": "hidden"}
 POOL = {
     "name": "gpu",
     "replicas": 2,
@@ -114,23 +126,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "networkPolicy": {"managerFrom": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]},
         "tls": {"names": ["nni.example.org"]},
     },
+    "fleet": FLEET,
+    "fleet with agents of operators, in a namespace of their own, and machines elsewhere": (
+        FLEET_ELSEWHERE
+    ),
+    "fleet without rights, in plain text": FLEET_WITHOUT_RIGHTS,
 }
-OF_OTHERS = {"imagenet", "hub"}
+OF_OTHERS = {"imagenet", "hub", "fleet-ssh"}
 """Claims and secrets that the values name and the chart does not make."""
-
-
-def named(objects: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
-    return {one["metadata"]["name"]: one for one in objects if one["kind"] == kind}
-
-
-def workloads(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one for one in objects if one["kind"] in {"Deployment", "StatefulSet"}]
-
-
-def container(workload: dict[str, Any]) -> dict[str, Any]:
-    (one,) = workload["spec"]["template"]["spec"]["containers"]
-    assert isinstance(one, dict)
-    return one
 
 
 def tls_files(objects: list[dict[str, Any]], service: str = "manager") -> dict[str, bytes]:
@@ -138,25 +141,6 @@ def tls_files(objects: list[dict[str, Any]], service: str = "manager") -> dict[s
     (secret,) = named(objects, "Secret").values()
     names = {"ca.crt": "ca.crt", f"{service}.crt": "tls.crt", f"{service}.key": "tls.key"}
     return {name: base64.b64decode(secret["data"][key]) for key, name in names.items()}
-
-
-def secret_volume(workload: dict[str, Any], volume: str) -> dict[str, Any]:
-    """Return a volume of secrets."""
-    volumes = workload["spec"]["template"]["spec"]["volumes"]
-    (one,) = (one["secret"] for one in volumes if one["name"] == volume)
-    assert isinstance(one, dict)
-    return one
-
-
-def secret_items(workload: dict[str, Any], volume: str) -> dict[str, str]:
-    """Return the keys of a volume of secrets, by name of file."""
-    return {item["path"]: item["key"] for item in secret_volume(workload, volume)["items"]}
-
-
-def refusal(values: dict[str, Any]) -> str:
-    answer = render_chart(values)
-    assert isinstance(answer, Refused)
-    return answer.reason
 
 
 def test_helm_finds_nothing_to_complain_of() -> None:
@@ -220,7 +204,9 @@ def test_selectors_find_the_pods_that_are_meant(values: dict[str, Any]) -> None:
     for service in named(objects, "Service").values():
         assert found(service["spec"]["selector"]) == 1
     for policy in named(objects, "NetworkPolicy").values():
-        assert found(policy["spec"]["podSelector"]["matchLabels"]) >= 1
+        chosen = policy["spec"]["podSelector"]
+        # Those of agents that the fleet starts choose pods that the chart has not.
+        assert "matchLabels" not in chosen or found(chosen["matchLabels"]) >= 1
 
 
 @pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
@@ -241,6 +227,8 @@ def test_addresses_are_those_of_the_services(values: dict[str, Any]) -> None:
         ]
         if workload["metadata"]["name"].endswith("-manager"):
             addresses += [variables[f"NNI_{one}_GRPC"] for one in CALLED]
+        if workload["metadata"]["name"].endswith("-fleet"):
+            addresses.append(variables["NNI_MANAGER_GRPC"])
         if "NNI_REDIS_URL" in variables:
             addresses.append(urlsplit(variables["NNI_REDIS_URL"]).netloc.rpartition("@")[2])
         for address in addresses:
@@ -520,12 +508,6 @@ def test_clients_learn_the_port_of_grpc_of_the_service(service: dict[str, Any], 
     variables = container(named(chart_objects(values), "Deployment")["demo-manager"])["env"]
 
     assert {"name": "NNI_MANAGER_PUBLIC_GRPC", "value": port} in variables
-
-
-def peers_of(rule: dict[str, Any], direction: str) -> list[str]:
-    """Return the components that a rule of a policy names."""
-    selectors = [one["podSelector"]["matchLabels"] for one in rule[direction]]
-    return [one.get("app.kubernetes.io/component", "") for one in selectors]
 
 
 def test_nothing_may_call_an_agent() -> None:

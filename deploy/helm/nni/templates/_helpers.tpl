@@ -115,7 +115,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- define "nni.tlsEntries" -}}
 {{- $root := .root -}}
 {{- $kept := .kept -}}
-{{- $services := list "manager" "dispatcher" "compressor" "nas" "redis" "nats" -}}
+{{- $services := list "manager" "dispatcher" "compressor" "nas" "fleet" "redis" "nats" -}}
 {{- /* An earlier version had fewer services; a certificate cannot be added, for no key of the authority is kept. */ -}}
 {{- $complete := not $root.Values.tls.renew -}}
 {{- range $one := $services -}}
@@ -137,7 +137,7 @@ ca.crt: {{ $authority.Cert | b64enc }}
 {{- $host := printf "%s-%s" $name $one -}}
 {{- $names := list "localhost" $host (printf "%s.%s" $host $root.Release.Namespace) (printf "%s.%s.svc" $host $root.Release.Namespace) -}}
 {{- if eq $one "manager" -}}
-{{- $names = concat $names $root.Values.tls.names -}}
+{{- $names = concat (append $names (printf "%s-front" $host)) $root.Values.tls.names -}}
 {{- end -}}
 {{- if eq $one "nats" -}}
 {{- range $index := until (int $root.Values.nats.replicas) -}}
@@ -149,6 +149,19 @@ ca.crt: {{ $authority.Cert | b64enc }}
 {{ $one }}.key: {{ $made.Key | b64enc }}
 {{- end }}
 {{- end -}}
+{{- end -}}
+
+{{/* Namespace of the agents that the fleet starts. */}}
+{{- define "nni.agentsNamespace" -}}
+{{ .Values.fleet.agentsNamespace | default .Release.Namespace }}
+{{- end -}}
+
+{{/* Volumes that managers and fleet share. */}}
+{{- define "nni.fleetVolumes" -}}
+- name: agents
+  persistentVolumeClaim: {claimName: {{ include "nni.name" . }}-agents}
+- name: pool-secrets
+  persistentVolumeClaim: {claimName: {{ include "nni.name" . }}-pool-secrets}
 {{- end -}}
 
 {{/* Addresses of the servers of the bus. */}}
@@ -191,6 +204,10 @@ ca.crt: {{ $authority.Cert | b64enc }}
 {{- define "nni.podSecurity" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
+{{ include "nni.podSecurityContext" . }}
+{{- end -}}
+
+{{- define "nni.podSecurityContext" -}}
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532
@@ -382,6 +399,19 @@ accounts {
       }
     ]
   }
+{{- if .Values.fleet.enabled }}
+  "$SYS" {
+    users: [
+      {
+        user: "reloader", password: $NNI_NATS_FLEET_PASSWORD
+        permissions: {
+          publish: {allow: ["$SYS.REQ.SERVER.PING", "$SYS.REQ.SERVER.*.RELOAD", "_INBOX.reloader.>"]}
+          subscribe: {allow: ["_INBOX.reloader.>"]}
+        }
+      }
+    ]
+  }
+{{- end }}
 {{- range $index, $pool := .Values.runnerPools }}
   "user-pool-{{ $pool.name }}" {
     imports: [
@@ -406,6 +436,9 @@ accounts {
       }
     ]
   }
+{{- end }}
+{{- if .Values.fleet.enabled }}
+  include agents/agents.conf
 {{- end }}
 }
 {{- end -}}

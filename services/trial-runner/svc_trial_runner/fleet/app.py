@@ -177,6 +177,7 @@ def _platforms(
             PoolSecrets(settings.home),
             folder / "pools",
             front,
+            deployed=settings.agent_users is not None,
         )
     )
 

@@ -53,6 +53,8 @@ BUILT_IN: Final[Mapping[str, str]] = {
 _ON_KUBERNETES: Final = ("kubernetes", "kubeflow", "frameworkcontroller", "adl")
 ISOLATED: Final = frozenset({*_ON_KUBERNETES, "aml", "ray"})
 """Platforms of this distribution whose adapters run in a child process."""
+BESIDE_THE_FLEET: Final = frozenset({"local"})
+"""Platforms whose trials run on the fleet's machine, as its user."""
 _PACKAGES: Final[Mapping[str, str]] = {
     "aml": "nni-svc-trial-runner[aml]",
     "ray": "nni-svc-trial-runner[ray]",
@@ -81,6 +83,8 @@ class PlatformDependencies:
     folder: Path
     """Private folder of the fleet."""
     front: FrontRegistry
+    deployed: bool = False
+    """True in a container of a deployment: it has the keys of all platforms, and runs no trials."""
 
 
 class InstalledPlatforms:
@@ -107,8 +111,11 @@ class InstalledPlatforms:
 
         Raises:
             PlatformError: no such platform is installed, its secrets or folder are unusable, or
-                other files than those of this process are installed.
+                other files than those of this process are installed; or its trials would run
+                beside the fleet of a deployment.
         """
+        if self._dependencies.deployed and platform in BESIDE_THE_FLEET:
+            raise _refusal_beside_the_fleet(platform)
         await asyncio.to_thread(self._check_version)
         factory = await asyncio.to_thread(fleet_factory, platform)
         shared = self._dependencies
@@ -210,6 +217,16 @@ def _own_platform(platform: str) -> Any:  # noqa: ANN401 - an object of another 
             permanent=True,
         )
     return found
+
+
+def _refusal_beside_the_fleet(platform: str) -> PlatformError:
+    return PlatformError(
+        f"platform {platform} is none of a pool here: its trials would run in the container of the "
+        "fleet, which has the keys of all platforms and runs no user code",
+        f"leave {platform} out of the pool; an experiment with this platform alone runs on the "
+        "agents of the deployment (trial-runner in compose, runnerPools in the chart)",
+        permanent=True,
+    )
 
 
 def _import_error(platform: str, error: ImportError) -> PlatformError:

@@ -131,6 +131,18 @@ async def test_local_platform_is_built_in(platforms: InstalledPlatforms) -> None
     assert isinstance(adapter, LocalAgentsAdapter)
 
 
+async def test_fleet_in_a_container_runs_no_trials_beside_it(
+    dependencies: PlatformDependencies,
+) -> None:
+    deployed = InstalledPlatforms(replace(dependencies, deployed=True))
+
+    with pytest.raises(PlatformError, match="in the container of the fleet") as caught:
+        await deployed.open(POOL, "0-local", "local", {}, "")
+
+    assert caught.value.permanent
+    assert "leave local out of the pool" in caught.value.remedy
+
+
 # Tests run without the package of aml: `aml/test_login.py` has another one in its place.
 @pytest.mark.parametrize("platform", sorted(set(BUILT_IN) - {"aml"}))
 def test_factories_of_this_distribution_exist(platform: str) -> None:
