@@ -85,7 +85,7 @@ class OptunaTuner(Tuner):
         Raises:
             ValueError: it breaks a rule, or has constraints, which no sampler of Optuna keeps.
         """
-        space = parse_space(search_space, algorithm="OptunaTuner")
+        space = parse_space(search_space, algorithm="OptunaTuner", priors=False)
         if space.rules:
             raise ValueError("OptunaTuner supports no constraints between parameters")
         self._space = space

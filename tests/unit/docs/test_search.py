@@ -8,6 +8,7 @@ import yaml
 from nni.experiment.config.experiment_fields import ConstraintConfig, ObjectiveConfig
 from nni.experiment.config.search_config import SearchConfig
 from nni.hpo.registry.factory import validate
+from nni.hpo.space.parser import parse_space
 
 PAGE = (Path(__file__).parents[3] / "docs" / "search.md").read_text()
 
@@ -21,17 +22,18 @@ def test_python_examples_run() -> None:
     for block in blocks("python"):
         exec(compile(block, "docs/search.md", "exec", dont_inherit=True), names)
 
-    assert len(blocks("python")) == 9
+    assert len(blocks("python")) == 10
 
 
 def test_yaml_examples_are_read() -> None:
-    objectives, search, halving = (yaml.safe_load(block) for block in blocks("yaml"))
+    objectives, priors, search, halving = (yaml.safe_load(block) for block in blocks("yaml"))
 
     assert [ObjectiveConfig(**item).mode for item in objectives["objectives"]] == [
         "maximize",
         "minimize",
     ]
     assert ConstraintConfig(**objectives["constraints"][0]).max == 2000
+    assert all(parameter.prior for parameter in parse_space(priors["searchSpace"]).parameters)
     section = SearchConfig(**search["search"])
     assert section.experiments() == ["k3x9q1ab"]
     assert section.stop.no_improvement == 50

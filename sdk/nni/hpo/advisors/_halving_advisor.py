@@ -231,4 +231,6 @@ def flat_space(search_space: object, algorithm: str) -> Space:
     Raises:
         ValueError: the space is malformed, nested, or uses a reserved name.
     """
-    return parse_space(search_space, algorithm=algorithm, nested=False, reserved=RESERVED)
+    return parse_space(
+        search_space, algorithm=algorithm, nested=False, reserved=RESERVED, priors=False
+    )

@@ -105,7 +105,7 @@ class AsynchronousHalving(MsgDispatcherBase):
         Args:
             data: the new search space, JSON.
         """
-        space = parse_space(data, algorithm=self.algorithm, reserved=RESERVED)
+        space = parse_space(data, algorithm=self.algorithm, reserved=RESERVED, priors=False)
         if self._searcher_name == RANDOM:
             self._searcher = PriorSearcher(space, self._rng)
         else:

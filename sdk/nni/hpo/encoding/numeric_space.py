@@ -25,13 +25,21 @@ def _is_finite(number: float) -> bool:
         return False
 
 
-def numeric_space(search_space: object, algorithm: str, types: tuple[str, ...]) -> Space:
+def numeric_space(
+    search_space: object, algorithm: str, types: tuple[str, ...], *, priors: bool = False
+) -> Space:
     """Parse a flat space of numbers; raise ValueError for nested spaces or other options.
+
+    Args:
+        search_space: in JSON.
+        algorithm: name used in errors.
+        types: the supported `_type`s.
+        priors: whether user priors are supported.
 
     Raises:
         ValueError: it is malformed, of another type, nested, or an option is no finite number.
     """
-    space = parse_space(search_space, algorithm=algorithm, types=types, nested=False)
+    space = parse_space(search_space, algorithm=algorithm, types=types, nested=False, priors=priors)
     for parameter in space.parameters:
         if isinstance(parameter.domain, ChoiceDomain):
             for option in parameter.domain.options:
@@ -45,7 +53,7 @@ def numeric_space(search_space: object, algorithm: str, types: tuple[str, ...]) 
 
 def check_gp_space(search_space: object) -> None:
     """Raise ValueError for a space that GPTuner refuses."""
-    numeric_space(search_space, "GPTuner", NUMERIC_TYPES)
+    numeric_space(search_space, "GPTuner", NUMERIC_TYPES, priors=True)
 
 
 def check_metis_space(search_space: object) -> None:

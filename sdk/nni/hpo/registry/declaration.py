@@ -60,6 +60,7 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
     takes_assessor: bool = True,
     constraints: bool = True,
     imports: bool = True,
+    priors: bool = False,
     defaults: Mapping[str, JsonValue] | None = None,
     argument_check: str | Callable[..., object] = "",
     extra: str = "",
@@ -84,6 +85,7 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
         takes_assessor: see there.
         constraints: see there.
         imports: see there.
+        priors: see there.
         defaults: see there; None for `optimize_mode: maximize`, if there is such an argument.
         argument_check: see `DeclaredArguments`; a function stands for its `module:function`.
         extra: see there.
@@ -140,6 +142,7 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
             resumable=issubclass(cls, Resumable),
             constraints=constraints,
             imports=imports,
+            priors=priors,
             source="nni" if cls.__module__.startswith("nni.hpo.") else "user",
             parallel=parallel,
             summary=(inspect.getdoc(cls) or "").partition("\n")[0],

@@ -76,6 +76,8 @@ class AlgorithmEntry:
     """True if it keeps the `_constraints` of a search space."""
     imports: bool = True
     """True if it learns imported samples."""
+    priors: bool = False
+    """True if it uses the user priors of a search space, the key `_prior` of a parameter."""
     resumable: bool = False
     """True if its state can be saved and loaded; any other one is restored by replay."""
     parallel: str = ""
@@ -106,6 +108,7 @@ class AlgorithmEntry:
             "Parallel requests": self.parallel,
             "Lookahead": _yes(self.lookahead),
             "Imported samples": _yes(self.imports),
+            "User priors": _yes(self.priors),
             "Assessor": _yes(self.takes_assessor and self.kind == "tuner"),
             "Resumable": "yes" if self.resumable else "by replay",
         }

@@ -181,7 +181,7 @@ def validate(
     if search_space is None or kind == "assessor" or replaced:
         return
     if several_outcomes and entry.any_space_with_outcomes:
-        parse_space(search_space, algorithm=name)
+        parse_space(search_space, algorithm=name, priors=entry.priors)
     elif entry.space_check:
         _load(entry.space_check)(search_space)
     elif kind == "tuner" or entry.reserved:
@@ -191,6 +191,7 @@ def validate(
             types=entry.types,
             nested=entry.nested,
             reserved=frozenset(entry.reserved),
+            priors=entry.priors,
         )
 
 

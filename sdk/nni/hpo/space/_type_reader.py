@@ -5,7 +5,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
 from typing import get_type_hints as read_hints
@@ -50,6 +50,8 @@ class ChoiceContent:
     """Content of a field that is a tuned choice."""
 
     options: tuple[FieldOption, ...]
+    prior: JsonValue = None
+    """User prior in JSON; None for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,9 @@ def _content(hint: Any, place: str, above: tuple[object, ...]) -> Content:  # no
     if isinstance(sampling, Range):
         return _numbers(base, sampling, place)
     if isinstance(sampling, Choice):
-        return _options(base, sampling.options or _own_values(base, place), place, above)
+        values = sampling.options or _own_values(base, place)
+        content = _options(base, values, place, above)
+        return replace(content, prior=_wire_prior(sampling.prior, content.options))
     members = _members(base)
     for member in members:
         if get_origin(member) is Annotated and _split(member, place)[1] is not None:
@@ -284,6 +288,14 @@ def _options(
     scalar = base if isinstance(base, type) and base in _SCALARS else None
     options = tuple(_option(value, scalar, place, above) for value in values)
     return ChoiceContent(options)
+
+
+def _wire_prior(prior: JsonValue, options: tuple[FieldOption, ...]) -> JsonValue:
+    """Return a user prior with the JSON value of its option, which may be given as an object."""
+    if not isinstance(prior, Mapping) or "value" not in prior:
+        return prior
+    value = prior["value"]
+    return {**prior, "value": next((one.wire for one in options if one.value is value), value)}
 
 
 def _option(

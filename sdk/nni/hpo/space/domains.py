@@ -15,6 +15,7 @@ from random import Random
 from typing import Final, Protocol, TypeAlias
 
 from nni.hpo.json_value import JsonValue
+from nni.hpo.space.user_priors import PRIOR_SHARE, NumberPrior, OptionPrior, UserPrior
 
 CONSTRAINTS_KEY: Final = "_constraints"
 """Key of a search space that holds constraints, see `nni.hpo.space.constraints`."""
@@ -80,6 +81,21 @@ class UniformDomain:
         if self.q is not None:
             raw = round(raw / self.q) * self.q
         return min(max(raw, self.low), self.high)
+
+    def share_of(self, value: float) -> float:
+        """Return the share of the range, of its logarithm if it is logarithmic, below a value."""
+        if self.low == self.high:
+            return 0.5
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def at(self, share: float) -> float:
+        """Return the value above a share of the range, rounded to the step."""
+        if self.log:
+            low, high = math.log(self.low), math.log(self.high)
+            return self.snap(math.exp(low + share * (high - low)))
+        return self.snap(self.low + share * (self.high - self.low))
 
     def steps(self) -> tuple[int, int]:
         """Return the first and last multiple of `q`; for quantised ranges only."""
@@ -148,6 +164,14 @@ class IntegerDomain:
     def draw(self, rng: Random) -> int:
         """Return one sample of the prior."""
         return rng.randrange(self.lower, self.upper)
+
+    def share_of(self, value: float) -> float:
+        """Return the middle of a value's share of the range."""
+        return (value - self.lower + 0.5) / (self.upper - self.lower)
+
+    def at(self, share: float) -> int:
+        """Return the value whose share of the range holds `share`."""
+        return min(self.lower + int(share * (self.upper - self.lower)), self.upper - 1)
 
     def check(self, value: object) -> int:
         """Return `value` as an int; raise ValueError if it is fractional or out of range.
@@ -269,6 +293,8 @@ class Parameter:
     kind: str
     """`_type` of the parameter in the search space."""
     domain: Domain
+    prior: UserPrior | None = None
+    """What the user expects of its best value; None for nothing."""
 
 
 class Constraint(Protocol):
@@ -298,6 +324,12 @@ class Space:
     """Constraints on whole configurations; held by the root, for all levels."""
     anchor: dict[str, JsonValue] | None = field(default=None, compare=False, repr=False)
     """A feasible configuration; None if there are no constraints."""
+    has_priors: bool = field(init=False, compare=False, repr=False)
+    """True if any parameter, those of branches included, has a user prior."""
+
+    def __post_init__(self) -> None:
+        """Look for user priors."""
+        object.__setattr__(self, "has_priors", any(map(_has_prior, self.parameters)))
 
     def broken(self, configuration: JsonValue) -> Constraint | None:
         """Return the first constraint that a configuration violates; None if it is feasible."""
@@ -311,16 +343,21 @@ class Space:
         return not self.rules or self.broken(configuration) is None
 
     def draw(self, rng: Random) -> dict[str, JsonValue]:
-        """Return one feasible sample of the prior, with the sampled branches only."""
+        """Return one feasible sample, with the sampled branches only.
+
+        It is one of the user priors, or of the distribution of the space, with equal chances; of
+        the latter always where there is no user prior.
+        """
+        by_prior = self.has_priors and rng.random() < PRIOR_SHARE
         if not self.rules:
-            return {p.key: _draw(p.domain, rng) for p in self.parameters}
+            return _values(self, rng, by_prior=by_prior)
         for _ in range(_DRAWS):
-            configuration = {p.key: _draw(p.domain, rng) for p in self.parameters}
+            configuration = _values(self, rng, by_prior=by_prior)
             if self.allows(configuration):
                 return configuration
-        return self._random_walk(rng)
+        return self._random_walk(rng, by_prior=by_prior)
 
-    def _random_walk(self, rng: Random) -> dict[str, JsonValue]:
+    def _random_walk(self, rng: Random, *, by_prior: bool) -> dict[str, JsonValue]:
         """Return a feasible configuration by a random walk, for spaces with a small feasible part.
 
         Each step resamples one value and is rejected if infeasible: a Gibbs-like chain whose
@@ -332,7 +369,7 @@ class Space:
             places = active_places(self, configuration)
             values, parameter = places[rng.randrange(len(places))]
             old = values[parameter.key]
-            values[parameter.key] = _draw(parameter.domain, rng)
+            values[parameter.key] = _draw(parameter, rng, by_prior=by_prior)
             if not self.allows(configuration):
                 values[parameter.key] = old
         return configuration
@@ -353,10 +390,30 @@ def active_places(
     return found
 
 
-def _draw(domain: Domain, rng: Random) -> JsonValue:
+def _values(space: Space, rng: Random, *, by_prior: bool) -> dict[str, JsonValue]:
+    """Return one sample, by the user priors where there are any; constraints are not regarded."""
+    return {one.key: _draw(one, rng, by_prior=by_prior) for one in space.parameters}
+
+
+def _draw(parameter: Parameter, rng: Random, *, by_prior: bool) -> JsonValue:
+    domain, prior = parameter.domain, parameter.prior if by_prior else None
     if not isinstance(domain, ChoiceDomain):
-        return domain.draw(rng)
-    option = domain.options[rng.randrange(len(domain.options))]
+        if not isinstance(prior, NumberPrior) or isinstance(domain, NormalDomain):
+            return domain.draw(rng)
+        return domain.at(prior.draw(rng))
+    if isinstance(prior, OptionPrior):
+        option = domain.options[prior.draw(rng)]
+    else:
+        option = domain.options[rng.randrange(len(domain.options))]
     if isinstance(option, Branch):
-        return {"_name": option.name, **option.space.draw(rng)}
+        return {"_name": option.name, **_values(option.space, rng, by_prior=by_prior)}
     return option
+
+
+def _has_prior(parameter: Parameter) -> bool:
+    if parameter.prior is not None:
+        return True
+    domain = parameter.domain
+    return isinstance(domain, ChoiceDomain) and any(
+        branch is not None and branch.space.has_priors for branch in domain.branches()
+    )

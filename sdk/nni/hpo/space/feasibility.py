@@ -14,6 +14,7 @@ from nni.hpo.space.constraints import (
 )
 from nni.hpo.space.domains import CONSTRAINTS_KEY, Space
 from nni.hpo.space.parser import parse_space
+from nni.hpo.space.user_priors import PRIOR_KEY
 
 _KEY = "combine_params"
 
@@ -37,6 +38,11 @@ def combine_params(search_space: object) -> list[dict[str, JsonValue]]:
         raise ValueError(
             f"search space of BatchTuner, parameter {key!r}: _type must be 'choice', "
             f"got {entry!r:.200}"
+        )
+    if entry.get(PRIOR_KEY) is not None:
+        raise ValueError(
+            f"search space of BatchTuner, parameter {key!r}: {PRIOR_KEY} is not supported, got "
+            f"{entry[PRIOR_KEY]!r:.200}; remove it: every configuration is proposed"
         )
     options = entry.get("_value")
     if not isinstance(options, list) or not options:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn
 
 from nni.hpo.json_value import JsonValue
+from nni.hpo.space._prior_reader import read_prior
 from nni.hpo.space.constraints import constrained, shown_text
 from nni.hpo.space.domains import (
     CONSTRAINTS_KEY,
@@ -20,6 +21,7 @@ from nni.hpo.space.domains import (
     Space,
     UniformDomain,
 )
+from nni.hpo.space.user_priors import PRIOR_KEY, TUNERS_WITH_PRIORS, UserPrior
 
 ALL_TYPES: Final = (
     "choice",
@@ -53,6 +55,7 @@ def parse_space(
     types: tuple[str, ...] = ALL_TYPES,
     nested: bool = True,
     reserved: frozenset[str] = frozenset(),
+    priors: bool = True,
 ) -> Space:
     """Parse and validate a search space, its constraints included; ValueError says what is wrong.
 
@@ -64,6 +67,7 @@ def parse_space(
         nested: whether branches, dict options with a `_name`, are supported. Other dict options
             are plain values.
         reserved: forbidden names, besides `RESERVED_KEYS`.
+        priors: whether user priors, the key `_prior` of a parameter, are supported.
 
     Returns:
         The space, with its constraints.
@@ -79,7 +83,9 @@ def parse_space(
         >>> space.allows({"x": 0.5})
         True
     """
-    reader = _Reader(algorithm, types, nested=nested, reserved=reserved | RESERVED_KEYS)
+    reader = _Reader(
+        algorithm, types, nested=nested, reserved=reserved | RESERVED_KEYS, priors=priors
+    )
     if not isinstance(search_space, dict) or CONSTRAINTS_KEY not in search_space:
         return reader.space(search_space, ())
     entries = {key: entry for key, entry in search_space.items() if key != CONSTRAINTS_KEY}
@@ -90,12 +96,19 @@ class _Reader:
     """Recursive parser of one search space for one algorithm."""
 
     def __init__(
-        self, algorithm: str, types: tuple[str, ...], *, nested: bool, reserved: frozenset[str]
+        self,
+        algorithm: str,
+        types: tuple[str, ...],
+        *,
+        nested: bool,
+        reserved: frozenset[str],
+        priors: bool,
     ) -> None:
         self._algorithm = algorithm
         self._types = types
         self._nested = nested
         self._reserved = reserved
+        self._priors = priors
 
     def space(self, entries: object, where: tuple[str, ...]) -> Space:
         if not isinstance(entries, dict):
@@ -125,7 +138,25 @@ class _Reader:
         values = entry["_value"]
         if not isinstance(values, list | tuple):
             _refuse(path, f"_value of {kind} must be a list, got {values!r:.200}")
-        return Parameter(key, path, kind, self._domain(kind, list(values), path, (*where, key)))
+        domain = self._domain(kind, list(values), path, (*where, key))
+        return Parameter(key, path, kind, domain, self._prior(kind, domain, entry, path))
+
+    def _prior(
+        self, kind: str, domain: Domain, entry: dict[JsonValue, JsonValue], path: str
+    ) -> UserPrior | None:
+        given = entry.get(PRIOR_KEY)
+        if given is None:
+            return None
+        if not self._priors:
+            _refuse(
+                path,
+                f"{PRIOR_KEY} is not supported by {self._algorithm}, got {given!r:.200}; remove "
+                f"it, or use one of {', '.join(TUNERS_WITH_PRIORS)}",
+            )
+        try:
+            return read_prior(kind, domain, given)
+        except ValueError as error:
+            _refuse(path, str(error))
 
     def _domain(self, kind: str, values: list[object], path: str, where: tuple[str, ...]) -> Domain:
         if kind == "choice":

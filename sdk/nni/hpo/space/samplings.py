@@ -1,24 +1,42 @@
 """Samplings: prior distributions that stand beside a type in `Annotated[...]`.
 
-Each class but `Choice` is one `_type` of the search space, with the same arguments.
+Each class but `Choice` is one `_type` of the search space, with the same arguments. `prior` is the
+user prior, the key `_prior`: what the user expects of the best value. It is keyword-only.
 """
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, field, fields
 
 from nni.hpo.json_value import JsonValue
+from nni.hpo.space.user_priors import PRIOR_KEY
+
+_PRIOR = "prior"
+"""Field of a user prior; it takes no part in hashes, as it may be a dict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Base class of the samplings of numbers."""
+    """Base class of the samplings of numbers.
+
+    Examples:
+        >>> from nni.hpo import LogUniform
+        >>> rate = LogUniform(1e-5, 1, prior={"value": 1e-3, "confidence": "high"})
+        >>> rate.entry()["_prior"]
+        {'value': 0.001, 'confidence': 'high'}
+    """
+
+    prior: JsonValue = field(default=None, kw_only=True, repr=False, hash=False)
+    """The value that is expected to be best, or a dict of `value` and `confidence`: `low`,
+    `medium`, or `high`. None for no expectation."""
 
     def entry(self) -> dict[str, JsonValue]:
         """Return the range in the JSON form of search spaces.
 
         Returns:
-            `{"_type": name of the sampling, "_value": its arguments}`.
+            `{"_type": name of the sampling, "_value": its arguments}`, and `_prior` if there is
+            one.
         """
-        return {"_type": type(self).__name__.lower(), "_value": list(astuple(self))}
+        values = [getattr(self, one.name) for one in fields(self) if one.name != _PRIOR]
+        return with_prior({"_type": type(self).__name__.lower(), "_value": values}, self.prior)
 
     def is_integral(self) -> bool:
         """Return whether all its values are integers.
@@ -27,6 +45,11 @@ class Range:
             True if every value of the range is an integer.
         """
         return False
+
+
+def with_prior(entry: dict[str, JsonValue], prior: JsonValue) -> dict[str, JsonValue]:
+    """Return an entry of a search space with a user prior; as it is if the prior is None."""
+    return entry if prior is None else {**entry, PRIOR_KEY: prior}
 
 
 def _are_whole(*numbers: float) -> bool:
@@ -215,6 +238,8 @@ class Choice:
         *options: JSON values, members of an enum, dataclasses or models (each a branch with
             parameters of its own). Without any, the values that the type itself names: those of a
             `Literal`, an `Enum`, `bool`, or the structures of a union.
+        prior: dict of `value`, the option that is expected to be best, and `confidence`: `low`,
+            `medium`, or `high`; or of `weights`, one for each option. None for no expectation.
 
     Examples:
         >>> from typing import Annotated
@@ -227,6 +252,8 @@ class Choice:
     """
 
     options: tuple[object, ...]
+    prior: JsonValue = field(default=None, repr=False, hash=False)
 
-    def __init__(self, *options: object) -> None:
+    def __init__(self, *options: object, prior: JsonValue = None) -> None:
         object.__setattr__(self, "options", options)
+        object.__setattr__(self, "prior", prior)

@@ -46,7 +46,7 @@ from nni.hpo.space._type_reader import (
     read_structure,
 )
 from nni.hpo.space.domains import CONSTRAINTS_KEY, same_value
-from nni.hpo.space.samplings import Choice, Range
+from nni.hpo.space.samplings import Choice, Range, with_prior
 
 __all__ = ["TypedSpace", "as_json", "configuration", "is_type_of_space", "search_space"]
 
@@ -183,7 +183,8 @@ def _sampling_entry(value: JsonValue) -> JsonValue:
     if isinstance(value, Range):
         return value.entry()
     if isinstance(value, Choice):
-        return {"_type": "choice", "_value": [with_entries(option) for option in value.options]}
+        options = [with_entries(option) for option in value.options]
+        return with_prior({"_type": "choice", "_value": options}, value.prior)
     return value
 
 
@@ -243,7 +244,7 @@ def _entries(structure: Structure, prefix: str) -> Iterator[tuple[str, JsonValue
             yield key, content.range.entry()
         elif isinstance(content, ChoiceContent):
             values = [_option_entry(option) for option in content.options]
-            yield key, {"_type": "choice", "_value": values}
+            yield key, with_prior({"_type": "choice", "_value": values}, content.prior)
 
 
 def _option_entry(option: FieldOption) -> JsonValue:

@@ -79,7 +79,7 @@ class AnnealTuner(Tuner):
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """Set the search space, and learn again the observations that lie in it."""
-        self._set_space(parse_space(search_space, algorithm="Anneal"))
+        self._set_space(parse_space(search_space, algorithm="Anneal", priors=False))
         known, self._observed = self._observed, []
         for configuration, loss in known:
             self._learn(configuration, loss)

@@ -40,6 +40,7 @@ _MOST_CLIMBS: Final = 250
     "auto",
     use_when="In general: the default for any space, one objective or several.",
     parallel="All are served; running trials count as if they had come out as predicted.",
+    priors=True,
     extra="hpo",
 )
 class AutoTuner(DelegatingTuner):
@@ -147,6 +148,8 @@ def loss_explanation(search: GPSearch) -> str:
     )
     if search.scale:
         text += "; good results are compared by the logarithm of their distance from the best"
+    if search.space.search_space.has_priors:
+        text += "; the first trials follow the user priors, later ones less with each result"
     if search.has_plateaus:
         text += "; points on the plateau of a known one are passed over"
     return text

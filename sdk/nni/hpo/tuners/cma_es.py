@@ -70,7 +70,7 @@ class CmaEs(ModelBasedTuner[float]):
     ) -> None:
         super().__init__(
             _NAME,
-            partial(parse_space, algorithm=_NAME, nested=False),
+            partial(parse_space, algorithm=_NAME, nested=False, priors=False),
             loss_of_mode(optimize_mode),
             seed,
         )

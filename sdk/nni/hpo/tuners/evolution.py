@@ -86,7 +86,7 @@ class EvolutionTuner(Tuner):
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """Set the search space; replace individuals outside it, and serve deferred requests."""
-        self._space = parse_space(search_space, algorithm="Evolution")
+        self._space = parse_space(search_space, algorithm="Evolution", priors=False)
         self._evaluated = [one for one in self._evaluated if self._has(one.configuration)]
         self._refill()
         self._serve_deferred()

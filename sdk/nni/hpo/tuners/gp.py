@@ -59,6 +59,7 @@ _NAME: Final = "GPTuner"
     nested=False,
     space_check="nni.hpo.encoding.numeric_space:check_gp_space",
     any_space_with_outcomes=True,
+    priors=True,
     extra="hpo",
 )
 class GPTuner(DelegatingTuner):
@@ -129,7 +130,7 @@ class GPTuner(DelegatingTuner):
         else:
             self._search = GPSearch(
                 _NAME,
-                partial(numeric_space, algorithm=_NAME, types=NUMERIC_TYPES),
+                partial(numeric_space, algorithm=_NAME, types=NUMERIC_TYPES, priors=True),
                 objectives,
                 self._utility,
                 self._settings,

@@ -70,7 +70,7 @@ class GridSearchTuner(Tuner):
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """Start the grid of a new space; combinations already proposed are skipped in it."""
-        self._space = parse_space(search_space, algorithm="GridSearch")
+        self._space = parse_space(search_space, algorithm="GridSearch", priors=False)
         self._begin(Grid(self._space), level=0)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:

@@ -99,7 +99,7 @@ class NSGA2(Tuner):
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """Encode a new space; remove members outside it, and forget which points were proposed."""
-        self._space = EncodedSpace(parse_space(search_space, algorithm="NSGA2"))
+        self._space = EncodedSpace(parse_space(search_space, algorithm="NSGA2", priors=False))
         known, self._members, self._seen = self._members, [], set()
         self._members = [member for member in known if self._point(member) is not None]
 

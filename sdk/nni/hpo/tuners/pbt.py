@@ -138,7 +138,7 @@ class PBTTuner(Tuner):
     def update_search_space(self, search_space: JsonValue) -> None:
         """Draw the first population, or redraw waiting members that lie outside a new space."""
         self._space = parse_space(
-            search_space, algorithm="PBTTuner", nested=False, reserved=RESERVED
+            search_space, algorithm="PBTTuner", nested=False, reserved=RESERVED, priors=False
         )
         if not self._members:
             self._members = [

@@ -32,6 +32,7 @@ _SEED_STEP: Final = 0x9E3779B97F4A7C15
     parallel="All are served, each by the tuner whose turn it is.",
     tuners_argument="tuners",
     argument_check=check_tuners,
+    priors=True,
     extra="hpo",
 )
 class PortfolioTuner(Tuner):

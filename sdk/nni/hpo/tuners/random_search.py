@@ -24,6 +24,7 @@ _logger = logging.getLogger(__name__)
     parallel="All are served, independently of each other.",
     documented_as="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
     imports=False,
+    priors=True,
 )
 class RandomTuner(Tuner):
     """Random search: independent draws of every active parameter from its prior.

@@ -88,7 +88,7 @@ class SMACTuner(ModelBasedTuner[float]):
     ) -> None:
         super().__init__(
             _NAME,
-            partial(parse_space, algorithm=_NAME, types=_TYPES, nested=False),
+            partial(parse_space, algorithm=_NAME, types=_TYPES, nested=False, priors=False),
             loss_of_mode(optimize_mode),
             seed,
         )

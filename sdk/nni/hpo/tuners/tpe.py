@@ -121,6 +121,7 @@ class _Running:
     use_when="In general; few trials, any space, one objective or several.",
     parallel="All are served; proposals keep away from running trials.",
     documented_as="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
+    priors=True,
     extra="hpo",
 )
 class TPETuner(Tuner):

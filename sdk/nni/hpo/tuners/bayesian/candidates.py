@@ -13,6 +13,7 @@ import numpy as np
 
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace, VectorKey, vector_key
+from nni.hpo.models.space_prior import SpacePrior
 
 _STEPS: Final = (0.3, 0.1, 0.03, 0.01, 0.001)
 """Standard deviations of the steps from good vectors, for numbers."""
@@ -61,14 +62,28 @@ def region_around(centre: Floats, lengthscales: Floats, size: float, least: Floa
 
 
 def global_candidates(
-    space: EncodedSpace, good: Floats, count: int, rng: np.random.Generator
+    space: EncodedSpace,
+    good: Floats,
+    count: int,
+    rng: np.random.Generator,
+    prior: SpacePrior | None = None,
 ) -> Floats:
-    """Return `count` candidates `(m, d)`: half from the prior, half near good vectors `(k, d)`.
+    """Return candidates: half from the distribution of the space, half near good vectors.
 
-    All are from the prior if no good vector is given.
+    Args:
+        space: of the candidates.
+        good: `(k, d)`; if there are none, all are from the distribution of the space.
+        count: >= 1.
+        rng: of the draws.
+        prior: user priors, of which half of the former are drawn; None for none.
+
+    Returns:
+        `(m, d)`, m is `count`.
     """
     near = _near(space, good, count // 2, rng)
     drawn = space.sample_filled(rng, count - len(near))
+    if prior is not None:
+        drawn[::2] = prior.redrawn(drawn[::2], rng)
     return np.concatenate([space.snap(drawn), space.snap(near)])
 
 

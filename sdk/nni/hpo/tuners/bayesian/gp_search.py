@@ -21,6 +21,7 @@ from nni.hpo.models.gp_model import MOST_MODELLED, FittedGP, GPModel
 from nni.hpo.models.gp_regression import GPPosterior, Kernel
 from nni.hpo.models.loss_model import LossModel
 from nni.hpo.models.plateaus import KnownPlateaus, PlateauModel
+from nni.hpo.models.space_prior import space_prior
 from nni.hpo.models.subsets import covering_subset
 from nni.hpo.models.targets import Scale, standardised
 from nni.hpo.objectives import Objectives
@@ -41,6 +42,7 @@ from nni.hpo.tuners.bayesian.candidates import (
 )
 from nni.hpo.tuners.bayesian.initial_design import InitialDesign
 from nni.hpo.tuners.bayesian.outcome_models import NOTABLE_NOISE
+from nni.hpo.tuners.bayesian.prior_acquisition import weighted_by_prior
 from nni.hpo.tuners.bayesian.search_budget import GPSettings, SearchBudget, search_budget
 from nni.hpo.tuners.bayesian.search_modes import (
     RecentGains,
@@ -247,6 +249,7 @@ class GPSearch(ModelBasedTuner[float]):
         incumbent = self._incumbent(fitted, posterior)
         loss_acquisition = LossAcquisition(space, posterior, self._acquisition, incumbent, plateaus)
         acquisition = weighted_by_success(space, loss_acquisition, self._feasibility())
+        acquisition = weighted_by_prior(acquisition, self._user_prior, len(self._losses))
         optimizer = AcquisitionOptimizer(space, acquisition, self._taken(), budget)
         listed = space.all_vectors(budget.samples)
         if listed is not None:
@@ -274,7 +277,9 @@ class GPSearch(ModelBasedTuner[float]):
         elif self._mode == "option":
             candidates = self._option_candidates(vectors, fitted.targets, budget.samples)
         else:
-            candidates = global_candidates(space, vectors[order[:_GOOD]], budget.samples, self._rng)
+            candidates = global_candidates(
+                space, vectors[order[:_GOOD]], budget.samples, self._rng, self._user_prior
+            )
         candidates = space.allowed(candidates)
         if not len(candidates):
             return None
@@ -329,6 +334,7 @@ class GPSearch(ModelBasedTuner[float]):
         self._region = TrustRegion(len(self._space))
         self._progress = RecentGains()
         self._design.reset(self._space, self._rng)
+        self._user_prior = space_prior(self._space)
 
     def _reset_model(self) -> None:
         self._model.reset()

@@ -1,5 +1,8 @@
 """Initial designs: configurations that are tried before a model is used.
 
+With user priors, every second configuration of a hypercube follows them, the first is the expected
+best one.
+
 Source of the space-filling design: McKay, Beckman and Conover, A Comparison of Three Methods for
 Selecting Values of Input Variables, Technometrics 21, 1979 (Latin hypercubes); Johnson, Moore and
 Ylvisaker, Minimax and Maximin Distance Designs, 1990 (the choice among them).
@@ -12,6 +15,7 @@ import numpy as np
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.space_prior import space_prior
 
 _FEWEST: Final = 5
 _MOST: Final = 10
@@ -137,7 +141,13 @@ def latin_hypercube(space: EncodedSpace, rng: np.random.Generator) -> Floats:
     if not space.has_branches:
         # The user of a range expects a good value in its middle.
         shares[0] = np.where(space.ordered, _MIDDLE, shares[0])
-    return space.from_unit_cube(shares)
+    vectors = space.from_unit_cube(shares)
+    prior = space_prior(space)
+    if prior is not None:
+        filled = prior.filled_from(shares)
+        vectors[::2] = space.snap(filled[::2])
+        vectors[0] = prior.mode(filled[0])
+    return vectors
 
 
 def _random_hypercube(count: int, axes: int, rng: np.random.Generator) -> Floats:

@@ -9,12 +9,14 @@ import numpy as np
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.space_prior import space_prior
 from nni.hpo.objectives import Objectives, OutcomeLimit, part_of, scalar_metric
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners.bayesian.acquisition_optimizer import AcquisitionOptimizer, weighted_by_success
 from nni.hpo.tuners.bayesian.candidates import global_candidates, whole_region
 from nni.hpo.tuners.bayesian.outcome_models import OutcomeModels
+from nni.hpo.tuners.bayesian.prior_acquisition import weighted_by_prior
 from nni.hpo.tuners.bayesian.search_budget import GPSettings, search_budget
 
 _GREATEST: Final = 1e300
@@ -42,6 +44,7 @@ class OutcomeSearch(ModelBasedTuner[tuple[float, ...]]):
         self._objectives = objectives
         self._settings = settings
         self._models = self._new_models()
+        self._user_prior = space_prior(self._space)
 
     @property
     def space(self) -> EncodedSpace:
@@ -68,13 +71,16 @@ class OutcomeSearch(ModelBasedTuner[tuple[float, ...]]):
             settings.most_climbs,
         )
         acquisition = weighted_by_success(space, fit.acquisition, self._feasibility())
+        acquisition = weighted_by_prior(acquisition, self._user_prior, len(self._losses))
         optimizer = AcquisitionOptimizer(space, acquisition, self._taken(), budget)
         listed = space.all_vectors(budget.samples)
         if listed is not None:
             found = optimizer.best_of(listed)
         else:
             candidates = space.allowed(
-                global_candidates(space, vectors[fit.good], budget.samples, self._rng)
+                global_candidates(
+                    space, vectors[fit.good], budget.samples, self._rng, self._user_prior
+                )
             )
             found = optimizer.best_from(candidates, whole_region(space), discrete=True)
         return self._random_vector() if found is None else found
@@ -89,6 +95,7 @@ class OutcomeSearch(ModelBasedTuner[tuple[float, ...]]):
 
     def _reset_model(self) -> None:
         self._models = self._new_models()
+        self._user_prior = space_prior(self._space)
 
     def _model_state(self) -> JsonValue:
         return self._models.state()

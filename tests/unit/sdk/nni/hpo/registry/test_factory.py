@@ -426,3 +426,34 @@ def test_advisor_base_is_a_kind_of_algorithm() -> None:
     name = "nni.runtime.msg_dispatcher_base.MsgDispatcherBase"
 
     assert isinstance(factory.create_custom("advisor", name), MsgDispatcherBase)
+
+
+PRIOR = {"x": {"_type": "randint", "_value": [0, 4], "_prior": {"value": 1}}}
+TAKES_ANY_SPACE = {"NetworkMorphism"}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [one for one in factory.algorithms() if one.kind != "assessor" and one.source == "nni"],
+    ids=lambda one: one.name,
+)
+def test_user_priors_are_refused_by_every_algorithm_that_does_not_declare_them(
+    entry: factory.AlgorithmEntry,
+) -> None:
+    space = PRIOR
+    if entry.name == "BatchTuner":
+        space = {"combine_params": {**BATCH["combine_params"], "_prior": {"value": {"x": 1}}}}
+    if entry.priors or entry.name in TAKES_ANY_SPACE:
+        factory.validate(entry.kind, entry.name, search_space=space)
+        return
+
+    with pytest.raises(ValueError, match="_prior is not supported"):
+        factory.validate(entry.kind, entry.name, search_space=space)
+
+
+@pytest.mark.parametrize("name", ["Anneal", "CmaEs", "Evolution", "GridSearch", "MetisTuner"])
+def test_tuner_itself_refuses_user_priors(name: str) -> None:
+    tuner = factory.create("tuner", name)
+
+    with pytest.raises(ValueError, match=f"_prior is not supported by {name}, .*use one of auto"):
+        tuner.update_search_space(PRIOR)

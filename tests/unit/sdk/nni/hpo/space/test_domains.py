@@ -277,3 +277,60 @@ def test_hash_is_that_of_the_canonical_text(value: object, plain: object) -> Non
     text = canonical_json(plain)
 
     assert configuration_hash(value) == hashlib.sha256(text.encode()).hexdigest()
+
+
+PRIOR_RANGE = {"_type": "uniform", "_value": [0, 1], "_prior": {"value": 0.2, "confidence": "high"}}
+PRIOR_BRANCH = {"_name": "deep", "n": {"_type": "randint", "_value": [0, 10], "_prior": 7}}
+PRIOR_SPACE = {
+    "x": PRIOR_RANGE,
+    "plain": {"_type": "uniform", "_value": [0, 1]},
+    "model": {
+        "_type": "choice",
+        "_value": ["flat", PRIOR_BRANCH],
+        "_prior": {"value": "deep", "confidence": "high"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        UniformDomain(-2, 5),
+        UniformDomain(1e-4, 1, log=True),
+        UniformDomain(1, 10, 3),
+        UniformDomain(3, 3),
+        IntegerDomain(-3, 9),
+    ],
+)
+def test_value_comes_back_from_its_share_of_the_range(
+    domain: UniformDomain | IntegerDomain,
+) -> None:
+    rng = Random(0)
+    for _ in range(50):
+        value = domain.draw(rng)
+        share = domain.share_of(value)
+        assert 0 <= share <= 1
+        assert domain.at(share) == pytest.approx(value)
+
+
+def test_half_of_the_draws_follow_the_user_priors_in_branches_too() -> None:
+    space, rng, count = parse_space(PRIOR_SPACE), Random(0), 4000
+
+    found = [space.draw(rng) for _ in range(count)]
+
+    # Standard deviations of shares of 4000 draws are at most 0.008; five of them.
+    near = sum(abs(one["x"] - 0.2) < 0.1 for one in found) / count
+    assert abs(near - 0.5 * (0.916 + 0.2)) < 0.04
+    below = sum(one["plain"] < 0.5 for one in found) / count
+    assert abs(below - 0.5) < 0.04
+    deep = [one["model"]["n"] for one in found if one["model"] != "flat"]
+    assert abs(len(deep) / count - 0.5 * (0.5 + 0.929)) < 0.04
+    assert Counter(deep).most_common(1)[0][0] == 7
+    assert set(deep) == set(range(10))
+
+
+def test_draws_by_user_priors_keep_constraints_of_a_small_feasible_part() -> None:
+    space = parse_space({**PRIOR_SPACE, "_constraints": ["x > 0.98", "plain > 0.9"]})
+    rng = Random(0)
+
+    assert all(space.allows(space.draw(rng)) for _ in range(20))

@@ -65,3 +65,20 @@ def test_range_is_integral_only_if_all_values_are_integers(
 def test_choice_keeps_its_options_in_order() -> None:
     assert Choice("b", "a").options == ("b", "a")
     assert Choice().options == ()
+
+
+def test_user_prior_is_a_key_of_the_entry() -> None:
+    sampling = LogUniform(1e-5, 1, prior={"value": 1e-3, "confidence": "high"})
+
+    assert sampling.entry() == {
+        "_type": "loguniform",
+        "_value": [1e-5, 1],
+        "_prior": {"value": 1e-3, "confidence": "high"},
+    }
+    assert hash(sampling) == hash(LogUniform(1e-5, 1))
+    assert sampling != LogUniform(1e-5, 1)
+
+
+def test_prior_is_given_by_keyword_only() -> None:
+    with pytest.raises(TypeError):
+        Uniform(0, 1, 0.5)  # type: ignore[call-arg] # the mistake under test

@@ -25,6 +25,7 @@ from nni.hpo import (
     search_space,
 )
 from nni.hpo.space.parser import parse_space
+from nni.hpo.space.typed_space import as_json
 
 
 class Kernel(Enum):
@@ -388,3 +389,37 @@ def test_help_tells_what_is_tuned(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--model VALUE one of Svm, Linear" in shown
     assert "--model/Svm/c VALUE loguniform [0.01, 100]" in shown
     assert "--epochs VALUE not tuned" in shown
+
+
+class Descent(Enum):
+    ADAM = "adam"
+    SGD = "sgd"
+
+
+@dataclass
+class Guided:
+    rate: Annotated[float, LogUniform(1e-5, 1, prior=1e-3)]
+    optimizer: Annotated[Descent, Choice(prior={"value": Descent.SGD, "confidence": "high"})]
+    size: Annotated[int | None, Choice(1, 2, prior={"weights": [1, 3]})] = None
+
+
+def test_user_priors_of_fields_are_in_the_search_space() -> None:
+    space = search_space(Guided)
+
+    assert space["rate"]["_prior"] == 1e-3
+    assert space["optimizer"]["_prior"] == {"value": "sgd", "confidence": "high"}
+    assert space["size"]["_prior"] == {"weights": [1, 3]}
+
+
+def test_user_priors_of_samplings_in_a_dict_are_in_the_search_space() -> None:
+    space = as_json({"x": Uniform(0, 1, prior=0.5), "y": Choice("a", "b", prior={"value": "a"})})
+
+    assert space["x"]["_prior"] == 0.5
+    assert space["y"]["_prior"] == {"value": "a"}
+
+
+def test_prior_that_names_no_option_is_refused() -> None:
+    def train(x: Annotated[str, Choice("a", "b", prior={"value": "c"})]) -> None: ...
+
+    with pytest.raises(ValueError, match="'x': _prior: value must be one of 'a', 'b'; got 'c'"):
+        search_space(train)

@@ -243,3 +243,58 @@ def test_says_how_it_weighs_several_outcomes() -> None:
     )
 
     assert "objectives error, cost within limits of memory" in study.explanation
+
+
+def first_best(tuner: str, prior: JsonValue, trials: int, seed: int) -> float:
+    """Return the least loss of a bowl in two numbers, lowest at 0.8, with a prior of each."""
+    entry = {"_type": "uniform", "_value": [0, 1], "_prior": prior}
+    study = Study(dict.fromkeys("xy", entry), tuner=tuner, seed=seed)
+    for _ in range(trials):
+        trial = study.ask()
+        study.tell(trial, sum((value - 0.8) ** 2 for value in trial.parameters.values()))
+    return study.best_value
+
+
+@pytest.mark.parametrize("tuner", ["auto", "TPE", "GPTuner", "Random"])
+def test_right_prior_gives_good_results_early(tuner: str) -> None:
+    right = {"value": 0.75, "confidence": "high"}
+
+    guided = median(first_best(tuner, right, 8, seed) for seed in range(5))
+    alone = median(first_best(tuner, None, 8, seed) for seed in range(5))
+
+    assert guided < 0.02
+    assert guided < 0.5 * alone
+
+
+@pytest.mark.parametrize(("tuner", "trials"), [("auto", 18), ("GPTuner", 18), ("TPE", 80)])
+def test_wrong_prior_is_forgotten(tuner: str, trials: int) -> None:
+    wrong = {"value": 0.1, "confidence": "high"}
+
+    assert first_best(tuner, wrong, trials, seed=0) < 0.02
+
+
+def test_expected_configuration_is_tried_first_and_the_explanation_says_so() -> None:
+    space = {
+        "rate": {"_type": "loguniform", "_value": [1e-5, 1], "_prior": 0.01},
+        "kind": {"_type": "choice", "_value": ["a", "b", "c"], "_prior": {"value": "b"}},
+    }
+    study = Study(space, seed=0)
+
+    first = study.ask().parameters
+
+    assert first == {"rate": pytest.approx(0.01), "kind": "b"}
+    assert "the first trials follow the user priors" in study.explanation
+
+
+def test_several_objectives_follow_user_priors_too() -> None:
+    entry = {"_type": "uniform", "_value": [-1, 2], "_prior": {"value": 0.5, "confidence": "high"}}
+    study = Study({"x": entry}, optimize_mode={"left": "minimize", "right": "minimize"}, seed=0)
+    near = 0
+    for _ in range(16):
+        trial = study.ask()
+        x = trial.parameters["x"]
+        near += abs(x - 0.5) < 0.3
+        study.tell(trial, {"left": x * x, "right": (x - 1) ** 2})
+
+    # Two deviations on either side; a fifth of the range.
+    assert near >= 8

@@ -127,3 +127,19 @@ def test_random_design_is_draws_until_there_are_enough_results() -> None:
     assert design.size == 3
     assert [design.is_complete(count) for count in (2, 3)] == [False, True]
     assert design.state() == {}
+
+
+def test_hypercube_begins_with_the_expected_configuration_and_follows_priors_by_halves() -> None:
+    prior = {"value": 0, "confidence": "high"}
+    space = space_of(
+        {"x": {**NUMBER, "_prior": prior}, "y": NUMBER, "kind": {**KIND, "_prior": {"value": "c"}}}
+    )
+
+    vectors = latin_hypercube(space, np.random.default_rng(0))
+
+    free = latin_hypercube(FLAT, np.random.default_rng(0))
+    first, *others = map(space.decode, vectors)
+    assert first == {"x": pytest.approx(0), "y": pytest.approx(1), "kind": "c"}
+    assert vectors[1::2].tolist() == free[1::2].tolist()
+    # Within four deviations of the prior, but for one in twenty: the third, fifth and seventh.
+    assert sum(abs(one["x"]) < 0.8 for one in others[1::2]) >= 2

@@ -226,3 +226,18 @@ def test_old_results_fade_linearly_with_their_order() -> None:
 def test_few_results_do_not_fade() -> None:
     assert age_weights([0, 2], 3, 3).tolist() == [1.0, 1.0]
     assert age_weights([], 9, 3).tolist() == []
+
+
+def test_user_prior_guides_the_first_proposals_and_fades_with_the_results() -> None:
+    prior = {"value": 0.2, "confidence": "high"}
+    shares = []
+    for count in (2, 200):
+        model = model_of({"x": {**LINE["x"], "_prior": prior}})
+        rng = np.random.default_rng(0)
+        for x in rng.random(count).tolist():
+            model.observations.add(Row(0, (x,), ()), loss(abs(x - 0.7)))
+        proposals = [model.propose(rng).coordinates[0] for _ in range(50)]
+        shares.append(sum(abs(x - 0.2) < 0.15 for x in proposals) / 50)
+
+    assert shares[0] > 0.5
+    assert shares[1] < 0.1
