@@ -27,10 +27,11 @@ from tests.support.compose_deployment import (
 )
 from tests.support.compression_job import job_of, write_code
 from tests.support.deployment import (
-    IMAGES,
+    SERVICE_IMAGES,
     chart_objects,
     read_image,
 )
+from tests.support.ports import free_port
 from tests.support.process_deployment import Addresses, Deployment, Part, answers_http, deployed
 from tests.support.servers import require_binary
 from tests.support.stores import S3_ACCESS_KEY, S3_SECRET_KEY, S3Server, redis_server
@@ -134,6 +135,7 @@ def rendered(s3: S3Server) -> list[dict[str, Any]]:
         "s3": {"endpoint": s3.endpoint, "accessKey": S3_ACCESS_KEY, "secretKey": S3_SECRET_KEY},
         "auth": {"token": TOKEN},
         "runnerPools": [{"name": "local"}],
+        "fleet": {"enabled": True, "frontHost": "127.0.0.1", "frontPort": free_port()},
     }
     return chart_objects(values)
 
@@ -163,12 +165,13 @@ def chart_parts(
         own = variables_of("nats", pods["nats"])
         mounted = mounted_files(objects, "nats", files)
         yield bus_server(number, pods["nats"]["command"], own, addresses, folder, mounted)
-    for name in filter(IMAGES.__contains__, ORDER):  # the chart has no fleet
-        image = read_image(IMAGES[name])
+    for name in ORDER:
+        image = read_image(SERVICE_IMAGES[name])
         pod = spec_of(objects, name)["securityContext"]
+        own_command = [*pods[name].get("command", []), *pods[name].get("args", [])]
         yield Part(
             name,
-            (*image.entrypoint, *image.command),
+            own_command or (*image.entrypoint, *image.command),
             variables_of(name, pods[name]),
             image.health_check,
             mounted_files(objects, name, files),
@@ -242,7 +245,8 @@ def bus_server(
 
 def variables_of(name: str, pod: dict[str, Any]) -> dict[str, str]:
     """Return the environment of a container, which has no secret."""
-    variables = dict(read_image(IMAGES[name]).environment) if name in IMAGES else {}
+    known = name in SERVICE_IMAGES
+    variables = dict(read_image(SERVICE_IMAGES[name]).environment) if known else {}
     for one in pod["env"]:
         assert "secretKeyRef" not in one.get("valueFrom", {})
         text = one.get("value", "")
@@ -251,6 +255,14 @@ def variables_of(name: str, pod: dict[str, Any]) -> dict[str, str]:
             text = text.replace(f"$({before})", value)
         variables[one["name"]] = text
     return variables
+
+
+def claim_of_agents(folder: Path) -> Path:
+    """Return the claim of the users of agents, as the first container of the bus leaves it."""
+    (claim := folder / "agents").mkdir()
+    claim.chmod(0o777)
+    (claim / "agents.conf").touch()
+    return claim
 
 
 def copies(monitor: str) -> dict[str, int]:
@@ -269,8 +281,11 @@ def test_chart_describes_a_system_that_outlives_a_server_of_its_bus(
     addresses = Addresses([*ALONE, *ports, *(f"{one}:8222" for one in servers)])
     for name in ("dispatcher:7502", "compressor:7504", "nas:7505", "manager:7501"):
         addresses.put(f"demo-{name}", addresses.of(name))
+    addresses.put("demo-manager-front:7506", addresses.of("manager:7506"))
     listening(addresses)
     (folder := tmp_path / "bus").mkdir()
+    agents = claim_of_agents(tmp_path)
+    addresses.put("/var/lib/nni/agents", str(agents))
     objects = rendered(shared_s3)
     secrets = secrets_of(objects)
     for name in ("ca.crt", "redis.crt", "redis.key"):
@@ -285,7 +300,8 @@ def test_chart_describes_a_system_that_outlives_a_server_of_its_bus(
         services: list[Part] = []
         for part in chart_parts(objects, addresses, folder):
             (bus if part.name in servers else services).append(part)
-        with deployed(tmp_path / "run", addresses, bus, [code_folder(tmp_path)]) as deployment:
+        shared = [code_folder(tmp_path), agents]
+        with deployed(tmp_path / "run", addresses, bus, shared) as deployment:
             deployment.ca = folder / "ca.crt"
             for one in servers:
                 healthy = f"http://{addresses.of(f'{one}:8222')}/healthz"
@@ -301,4 +317,6 @@ def test_chart_describes_a_system_that_outlives_a_server_of_its_bus(
 
             run_to_end(deployment, experiment)
 
+    # It has written its users, and all servers have read them, before it is healthy.
+    assert (agents / "agents.json").exists()
     assert kept == {"EXPERIMENTS": 3, "INBOX": 3, "TASKS": 3, "LOGS": 3, "POOLS": 3}
