@@ -16,7 +16,7 @@ import numpy as np
 
 from nni.hpo.arrays import Floats, Ints
 from nni.hpo.models.normal_distribution import approximate_normal_cdf
-from nni.hpo.space.user_priors import DOUBT, NumberPrior, OptionPrior
+from nni.hpo.space.user_priors import SPACE_SHARE, NumberPrior, OptionPrior
 
 _GRID: Final = np.linspace(0.0, 1.0, 513)
 """Coordinates between which the distribution function is linear: a tenth of the least deviation
@@ -47,26 +47,28 @@ class NumberDensity:
 
     def log_ratio(self, coordinates: Floats) -> Floats:
         """Return the log density `(m,)` at coordinates `(m,)`."""
-        found: Floats = np.log(self._bell(coordinates) + DOUBT)
+        found: Floats = np.log(self._bell(coordinates) + SPACE_SHARE)
         return found
 
     def slope(self, coordinates: Floats) -> Floats:
         """Return the derivative `(m,)` of the log density by the coordinate."""
         bell = self._bell(coordinates)
         slope: Floats = (self.prior.centre - coordinates) / self.prior.deviation**2
-        return slope * bell / (bell + DOUBT)
+        return slope * bell / (bell + SPACE_SHARE)
 
     def quantiles(self, shares: Floats) -> Floats:
         """Return the coordinates `(m,)` below which shares `(m,)` of the distribution lie."""
         z = (_GRID - self.prior.centre) / self.prior.deviation
         below = approximate_normal_cdf(z)
-        below = (1.0 - DOUBT) * (below - below[0]) / (below[-1] - below[0]) + DOUBT * _GRID
+        below = (1.0 - SPACE_SHARE) * (below - below[0]) / (
+            below[-1] - below[0]
+        ) + SPACE_SHARE * _GRID
         return np.interp(shares, below, _GRID)
 
     def _bell(self, coordinates: Floats) -> Floats:
         prior = self.prior
         z = (coordinates - prior.centre) / prior.deviation
-        height = (1.0 - DOUBT) / (prior.deviation * _SQRT_2PI * prior.mass)
+        height = (1.0 - SPACE_SHARE) / (prior.deviation * _SQRT_2PI * prior.mass)
         bell: Floats = height * np.exp(-0.5 * z * z)
         return bell
 

@@ -4,9 +4,8 @@ A user prior guides the first trials of a search. It neither changes the range o
 excludes a value: each has a share of the distribution of the space in it, so that a search can find
 a wrong prior out. Standard library only.
 
-Source: Hvarfner, Stoll, Souza, Lindauer, Hutter and Nardi, PiBO: Augmenting Acquisition Functions
-with User Beliefs for Bayesian Optimization, ICLR 2022. `value` and `confidence` are those of NePS,
-`weights` those of ConfigSpace.
+Source: Hvarfner, Stoll, Souza, Lindauer, Hutter and Nardi, PiBO, ICLR 2022 (arXiv:2204.11051).
+`value` and `confidence` are those of NePS, `weights` those of ConfigSpace.
 """
 
 import math
@@ -23,7 +22,7 @@ TUNERS_WITH_PRIORS: Final = ("auto", "GPTuner", "Portfolio", "Random", "TPE")
 PRIOR_SHARE: Final = 0.5
 """Share of the draws of a space that follow the user priors; the others ignore them."""
 
-DOUBT: Final = 0.05
+SPACE_SHARE: Final = 0.05
 """Share of the distribution of the space in each user prior."""
 
 DEVIATIONS: Final = {"low": 0.3, "medium": 0.15, "high": 0.05}
@@ -52,7 +51,7 @@ class NumberPrior:
 
     def draw(self, rng: Random) -> float:
         """Return a random share of the range, in [0, 1]."""
-        if rng.random() < DOUBT:
+        if rng.random() < SPACE_SHARE:
             return rng.random()
         while True:  # each draw is accepted with a probability of 0.49 at least
             share = rng.gauss(self.centre, self.deviation)
@@ -81,5 +80,5 @@ def option_prior(weights: list[float]) -> OptionPrior:
     Args:
         weights: of the options by position, >= 0, with a sum > 0.
     """
-    total, even = sum(weights), DOUBT / len(weights)
-    return OptionPrior(tuple((1.0 - DOUBT) * weight / total + even for weight in weights))
+    total, even = sum(weights), SPACE_SHARE / len(weights)
+    return OptionPrior(tuple((1.0 - SPACE_SHARE) * weight / total + even for weight in weights))

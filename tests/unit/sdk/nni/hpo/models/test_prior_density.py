@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nni.hpo.models.prior_density import NumberDensity, OptionDensity, prior_exponent
-from nni.hpo.space.user_priors import DOUBT, NumberPrior, option_prior
+from nni.hpo.space.user_priors import SPACE_SHARE, NumberPrior, option_prior
 
 GRID = np.linspace(0.0, 1.0, 20_001)
 PRIORS = [NumberPrior(0.0, 0.3), NumberPrior(0.37, 0.15), NumberPrior(0.9, 0.05)]
@@ -22,7 +22,7 @@ def test_density_is_greatest_at_the_expected_value_and_never_zero(prior: NumberP
     logs = NumberDensity(prior).log_ratio(GRID)
 
     assert GRID[logs.argmax()] == pytest.approx(prior.centre, abs=1e-4)
-    assert logs.min() >= np.log(DOUBT)
+    assert logs.min() >= np.log(SPACE_SHARE)
 
 
 @pytest.mark.parametrize("prior", PRIORS)

@@ -9,7 +9,7 @@ from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.space_prior import SpacePrior, space_prior
 from nni.hpo.space.parser import parse_space
-from nni.hpo.space.user_priors import DEVIATIONS, DOUBT, option_prior
+from nni.hpo.space.user_priors import DEVIATIONS, SPACE_SHARE, option_prior
 
 NUMBER = {"_type": "uniform", "_value": [0, 1], "_prior": {"value": 0.2, "confidence": "high"}}
 SIZES = {"_type": "choice", "_value": [32, 8, 16, 64], "_prior": {"weights": [6, 1, 2, 1]}}
@@ -36,10 +36,10 @@ def test_log_density_is_the_sum_over_parameters() -> None:
 
     found = prior.log_ratio(space.encode(configuration)[None, :])
 
-    height = (1 - DOUBT) / (DEVIATIONS["high"] * np.sqrt(2 * np.pi))  # all of it in the range
+    height = (1 - SPACE_SHARE) / (DEVIATIONS["high"] * np.sqrt(2 * np.pi))  # all of it in the range
     sizes, words = option_prior([6, 1, 2, 1]), option_prior([1, 2, 2])
     same = words.probabilities[0] + words.probabilities[2]  # "a" is listed twice
-    expected = np.log([height + DOUBT, 4 * sizes.probabilities[2], 2 * same])
+    expected = np.log([height + SPACE_SHARE, 4 * sizes.probabilities[2], 2 * same])
     assert found[0] == pytest.approx(expected.sum(), rel=1e-4)
     assert len(prior) == 3
 
@@ -104,6 +104,6 @@ def test_draws_follow_the_priors_and_leave_other_parameters() -> None:
     axes = {axis.path: index for index, axis in enumerate(space.axes)}
     near = np.abs(redrawn[:, axes["y"]] - 0.2) < 0.1
     # As in the test of draws: 0.916 expected; five deviations of a share of 2000 are 0.031.
-    assert abs(near.mean() - (0.954 * (1 - DOUBT) + 0.2 * DOUBT)) < 0.031
+    assert abs(near.mean() - (0.954 * (1 - SPACE_SHARE) + 0.2 * SPACE_SHARE)) < 0.031
     assert set(redrawn[:, axes["word"]]) == {0.0, 1.0}
     assert (redrawn[:, axes["bell"]] == filled[:, axes["bell"]]).all()

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from nni.hpo.registry.factory import algorithms
-from nni.hpo.space.user_priors import DOUBT, TUNERS_WITH_PRIORS, NumberPrior, option_prior
+from nni.hpo.space.user_priors import SPACE_SHARE, TUNERS_WITH_PRIORS, NumberPrior, option_prior
 
 DRAWS = 4000
 
@@ -20,7 +20,7 @@ def test_draws_of_a_number_lie_in_the_range_and_around_the_centre() -> None:
     # 95.4 % of the normal part within two deviations, and a fifth of the even part; the standard
     # deviation of the share of 4000 draws is 0.005, five of them.
     near = sum(0.1 <= share <= 0.3 for share in shares) / DRAWS
-    assert abs(near - (0.954 * (1 - DOUBT) + 0.2 * DOUBT)) < 0.025
+    assert abs(near - (0.954 * (1 - SPACE_SHARE) + 0.2 * SPACE_SHARE)) < 0.025
 
 
 @pytest.mark.parametrize(("centre", "mass"), [(0.0, 0.5), (0.5, 1.0), (1.0, 0.5)])
@@ -32,7 +32,11 @@ def test_probability_of_an_option_follows_its_weight_but_is_never_zero() -> None
     prior = option_prior([3, 1, 0])
 
     assert prior.probabilities == pytest.approx(
-        [0.75 * (1 - DOUBT) + DOUBT / 3, 0.25 * (1 - DOUBT) + DOUBT / 3, DOUBT / 3]
+        [
+            0.75 * (1 - SPACE_SHARE) + SPACE_SHARE / 3,
+            0.25 * (1 - SPACE_SHARE) + SPACE_SHARE / 3,
+            SPACE_SHARE / 3,
+        ]
     )
 
 
