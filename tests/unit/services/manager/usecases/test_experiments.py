@@ -388,7 +388,9 @@ async def test_events_can_be_followed_from_any_place(world: World) -> None:
 
 @pytest.mark.claim("platform", 84)
 async def test_secrets_are_masked_wherever_the_configuration_is_shown(world: World) -> None:
-    options = to_value({"machines": [{"password": "hunter2", "port": 22}], "accessKeySecret": "s3"})
+    options = to_value(
+        {"machines": [{"password": "hunter2", "port": 22}], "accessKeySecret": "hunter3"}
+    )
     experiment_id = await world.create(
         training_services=[{"platform": "local", "options": options}]
     )
@@ -399,7 +401,7 @@ async def test_secrets_are_masked_wherever_the_configuration_is_shown(world: Wor
     log = world.folder / "experiments" / experiment_id / "log" / "nnimanager.log"
     shown = str(view) + "".join(map(str, events)) + log.read_text()
     assert "hunter2" not in shown
-    assert "s3" not in shown
+    assert "hunter3" not in shown
     assert "22" in str(view)
 
 
