@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from svc_common import environment
+from svc_common.storage.atomic_files import atomic_file
 from svc_trial_runner.agent_settings import (
     AgentSettings,
     ConnectionKind,
@@ -160,8 +161,11 @@ class LocalAgentsAdapter:
         try:
             self._folders.open()
             (bundle / SITE).mkdir(parents=True, exist_ok=True)
-            (bundle / "program.py").write_bytes(worker_program())
-            (bundle / "run.py").write_text(_RUN.format(command=command), "utf-8")
+            # An agent of an earlier fleet may be about to read them.
+            with atomic_file(bundle / "program.py") as file:
+                file.write(worker_program())
+            with atomic_file(bundle / "run.py") as file:
+                file.write(_RUN.format(command=command).encode())
         except (WorkerError, OSError) as error:
             raise PlatformError(str(error)) from error
 

@@ -1,4 +1,5 @@
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -45,6 +46,17 @@ async def test_agent_that_ends_at_once_is_listed_with_its_last_words(tmp_path: P
     assert "no bus at this address" in (await ended(adapter)).reason
     await adapter.clean()
     assert await adapter.agents() == []
+
+
+async def test_programs_are_replaced_while_an_agent_reads_them(tmp_path: Path) -> None:
+    context = local_context(tmp_path, INSTALLATION, POOL)
+    await LocalAgentsAdapter(context, FAILING).prepare()
+    programs = sorted(tmp_path.glob("**/*.py"))
+    assert [program.name for program in programs] == ["program.py", "run.py"]
+    for program in programs:
+        with program.open("rb") as read:
+            await LocalAgentsAdapter(context, FAILING).prepare()
+            assert not os.path.samestat(os.fstat(read.fileno()), program.stat())
 
 
 @pytest.mark.parametrize(
