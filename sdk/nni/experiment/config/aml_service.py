@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from pydantic.alias_generators import to_camel
 
 from nni.experiment.config.base import Flag, Text
-from nni.experiment.config.training_service_base import AgentPoolConfig
+from nni.experiment.config.training_service_base import JobPoolConfig
 from nni.experiment.errors import Problem
 
 _REQUIRED = ("subscription_id", "resource_group", "workspace_name", "compute_target")
 
 
-class AmlConfig(AgentPoolConfig):
+class AmlConfig(JobPoolConfig):
     """Configuration of a workspace of Azure Machine Learning, whose jobs run agents.
 
     Examples:
@@ -41,14 +41,6 @@ class AmlConfig(AgentPoolConfig):
     """True if trials may use GPUs that other processes occupy."""
     endpoint: Text | None = None
     """Address of Azure Resource Manager; not given: that of the public cloud."""
-    python: Text | None = None
-    """Interpreter of the agent in the image; not given: `python3`."""
-    python_path: Text | None = None
-    """Put first on the trial's PATH."""
-    setup_lines: list[Text] | None = None
-    """Lines of bash that run before the trials."""
-    poll_interval_seconds: Annotated[float, Field(ge=0.1)] | None = None
-    """Time between two looks at the jobs; not given: 10."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
         """Return the problems of the agents' limits, and of fields that are missing."""

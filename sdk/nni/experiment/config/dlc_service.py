@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, PositiveInt
 
 from nni.experiment.config.base import AbsolutePath, Text
-from nni.experiment.config.training_service_base import AgentPoolConfig
+from nni.experiment.config.training_service_base import JobPoolConfig
 from nni.experiment.errors import Problem
 
 
-class DlcConfig(AgentPoolConfig):
+class DlcConfig(JobPoolConfig):
     """Configuration of PAI-DLC, the training service of Alibaba Cloud.
 
     Examples:
@@ -49,14 +49,6 @@ class DlcConfig(AgentPoolConfig):
     """Folder at which this machine mounts the NAS."""
     container_storage_mount_point: Text = "/root/data/"
     """Folder at which containers mount the NAS."""
-    python: Text | None = None
-    """Interpreter of the agent in the image; not given: `python3`."""
-    python_path: Text | None = None
-    """Put first on the trial's PATH."""
-    setup_lines: list[Text] | None = None
-    """Lines of bash that run before the trials."""
-    poll_interval_seconds: Annotated[float, Field(ge=0.1)] | None = None
-    """Time between two looks at the jobs; not given: 10."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
         """Return the problems of the agents' limits, and one if podCount is above 1."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, PositiveInt
 
 from nni.experiment.config.base import AbsolutePath, Flag, Integer, Text
-from nni.experiment.config.training_service_base import AgentPoolConfig
+from nni.experiment.config.training_service_base import ImagePoolConfig
 from nni.experiment.errors import Problem
 
 _QUANTITY: Final = re.compile(r"\d+(\.\d+)?(m|[kMGTPE]|[KMGTPE]i)?\Z")
@@ -24,7 +24,7 @@ def _checked_quantity(value: object) -> object:
 QuantityText = Annotated[str | float, BeforeValidator(_checked_quantity)]
 
 
-class PodPoolConfig(AgentPoolConfig):
+class PodPoolConfig(ImagePoolConfig):
     """Base of platforms whose agents are pods of a Kubernetes cluster."""
 
     context: Text | None = None
@@ -75,12 +75,6 @@ class PodPoolConfig(AgentPoolConfig):
     grace_seconds: PositiveInt | None = None
     """Time from TERM to KILL of a pod, in which trials are handed over, at most 120; not
     given: 30."""
-    python: Text | None = None
-    """Interpreter of the agent in the image; not given: `python3`."""
-    python_path: Text | None = None
-    """Put first on the trial's PATH."""
-    setup_lines: list[Text] | None = None
-    """Lines of bash that run before the trials."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
         """Return problems of the agents' limits, and of inCluster with context or kubeconfig."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, PositiveInt
 
 from nni.experiment.config.base import AbsolutePath, SizeText, Text
-from nni.experiment.config.training_service_base import AgentPoolConfig
+from nni.experiment.config.training_service_base import JobPoolConfig
 from nni.experiment.config.yaml_file import read_yaml
 from nni.experiment.errors import ConfigError, Problem
 
 
-class OpenpaiConfig(AgentPoolConfig):
+class OpenpaiConfig(JobPoolConfig):
     """Configuration of an OpenPAI cluster, whose jobs run agents for several trials each.
 
     Examples:
@@ -48,14 +48,6 @@ class OpenpaiConfig(AgentPoolConfig):
     """Job in OpenPAI's own form; excludes `openpai_config_file`."""
     openpai_config_file: AbsolutePath | None = None
     """File with the job in OpenPAI's own form."""
-    python: Text | None = None
-    """Interpreter of the agent in the image; not given: `python3`."""
-    python_path: Text | None = None
-    """Put first on the trial's PATH."""
-    setup_lines: list[Text] | None = None
-    """Lines of bash that run before the trials."""
-    poll_interval_seconds: Annotated[float, Field(ge=0.1)] | None = None
-    """Time between two looks at the jobs; not given: 10."""
 
     def sent_fields(self) -> dict[str, Any]:
         """Return the fields for the services; openpaiConfigFile is replaced by its content.

@@ -77,6 +77,24 @@ class AgentPoolConfig(TrainingServiceConfig):
         return problems
 
 
+class ImagePoolConfig(AgentPoolConfig):
+    """Base of platforms whose agents run in containers of an image."""
+
+    python: Text | None = None
+    """Interpreter of the agent in the image; not given: `python3`."""
+    python_path: Text | None = None
+    """Put first on the trial's PATH."""
+    setup_lines: list[Text] | None = None
+    """Lines of bash that run before the trials."""
+
+
+class JobPoolConfig(ImagePoolConfig):
+    """Base of platforms whose agents are jobs in containers, which NNI polls."""
+
+    poll_interval_seconds: Annotated[float, Field(ge=0.1)] | None = None
+    """Time between two looks at the jobs; not given: 10."""
+
+
 def differing_limits(services: Sequence[TrainingServiceConfig]) -> Iterator[Problem]:
     """Yield a problem for each limit of all platforms together that sections give differently.
 

@@ -2,9 +2,17 @@ from typing import Any
 
 import pytest
 
-from nni.experiment import ExperimentConfig, LocalConfig, RayConfig
+from nni.experiment import (
+    AmlConfig,
+    DlcConfig,
+    ExperimentConfig,
+    LocalConfig,
+    OpenpaiConfig,
+    RayConfig,
+)
 from nni.experiment.config.training_service_base import (
     AgentPoolConfig,
+    JobPoolConfig,
     TrainingServiceConfig,
     differing_limits,
 )
@@ -65,3 +73,14 @@ def test_an_experiment_refuses_limits_that_contradict_each_other() -> None:
 
     with pytest.raises(ConfigError, match=r"trainingService\[1\].maxAgentTime"):
         config.validate()
+
+
+@pytest.mark.parametrize("config", [AmlConfig, DlcConfig, OpenpaiConfig])
+def test_platforms_whose_jobs_are_polled_have_the_same_fields_of_agents(
+    config: type[JobPoolConfig],
+) -> None:
+    fields = config.model_fields.keys() & JobPoolConfig.model_fields.keys()
+
+    assert {"python", "python_path", "setup_lines", "poll_interval_seconds"} <= fields
+    with pytest.raises(ConfigError, match=r"pollIntervalSeconds must be .*0\.1"):
+        config(poll_interval_seconds=0.01)
