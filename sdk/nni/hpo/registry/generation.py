@@ -3,7 +3,9 @@
 It writes the table `nni.hpo.registry.built_in`, and in `nni/hpo/__init__.py` the names of the
 algorithms: the import lines for type checkers, the homes for lazy imports, and `__all__`. The
 import lines under `TYPE_CHECKING` are the one list of the other exports, which people edit; the
-homes and `__all__` follow from it. And it writes a module for each row of `nni.spellings`.
+homes and `__all__` follow from it. It writes the names of the tuners that use priors in
+`nni.hpo.space.user_priors`, which a parser reads that imports no algorithm. And it writes a module
+for each row of `nni.spellings`.
 """
 
 import ast
@@ -31,6 +33,7 @@ _KINDS: Final = ("tuner", "assessor", "advisor")
 
 TABLE: Final = _ROOT / "registry" / "built_in.py"
 EXPORTS: Final = _ROOT / "__init__.py"
+PRIORS: Final = _ROOT / "space" / "user_priors.py"
 
 _HEADER: Final = '''\
 """Table of the algorithms that come with NNI, so that none is imported to be found or checked.
@@ -129,11 +132,23 @@ def exports_source(source: str, homes: Mapping[str, str]) -> str:
     imports = "".join(f"    from {homes[name]} import {name}\n" for name in sorted(homes))
     table = "".join(f"    {name!r}: {homes[name]!r},\n" for name in sorted(homes))
     names = "".join(f"    {name!r},\n" for name in sorted(homes))
-    changes = {
+    changes: dict[ast.stmt, str] = {
         _type_checking_block(tree): f"if TYPE_CHECKING:\n{imports}",
         _assignment(tree, "_HOMES"): f"_HOMES = {{\n{table}}}\n",
         _assignment(tree, "__all__"): f"__all__ = [\n{names}]\n",
     }
+    return _replaced(source, changes)
+
+
+def priors_source(source: str, entries: Iterable[AlgorithmEntry]) -> str:
+    """Return the source of `user_priors` with the names of the tuners that use priors."""
+    names = tuple(entry.name for entry in entries if entry.priors)
+    statement = _assignment(ast.parse(source), "TUNERS_WITH_PRIORS")
+    return _replaced(source, {statement: f"TUNERS_WITH_PRIORS: Final = {names!r}\n"})
+
+
+def _replaced(source: str, changes: Mapping[ast.stmt, str]) -> str:
+    """Return a source with other text in the lines of some of its statements."""
     lines = source.splitlines(keepends=True)
     for statement, text in sorted(changes.items(), key=lambda pair: -pair[0].lineno):
         lines[statement.lineno - 1 : statement.end_lineno] = [text]
@@ -169,7 +184,7 @@ def spelling_path(module: str) -> Path:
 
 
 def main() -> None:
-    """Write the generated files: table of algorithms, exports, and documented import paths."""
+    """Write the generated files: table of algorithms, exports, tuners with priors, import paths."""
     # An old table may not be importable, after a merge or the removal of a rule.
     empty = ModuleType("nni.hpo.registry.built_in")
     vars(empty)["BUILT_IN"] = ()
@@ -178,6 +193,7 @@ def main() -> None:
     TABLE.write_text(table_source(entries), "utf-8")
     source = EXPORTS.read_text("utf-8")
     EXPORTS.write_text(exports_source(source, exported_names(source, entries)), "utf-8")
+    PRIORS.write_text(priors_source(PRIORS.read_text("utf-8"), entries), "utf-8")
     for module in SPELLINGS:
         spelling_path(module).write_text(module_source(module), "utf-8")
 

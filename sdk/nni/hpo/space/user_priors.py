@@ -17,7 +17,7 @@ PRIOR_KEY: Final = "_prior"
 """Key of a parameter's user prior in a search space."""
 
 TUNERS_WITH_PRIORS: Final = ("auto", "GPTuner", "Portfolio", "Random", "TPE")
-"""Tuners that use priors, for errors; the declarations of the algorithms say the same."""
+"""Tuners that use priors, for errors. `./dev algorithms` writes the names from the declarations."""
 
 PRIOR_SHARE: Final = 0.5
 """Share of the draws of a space that follow the user priors; the others ignore them."""

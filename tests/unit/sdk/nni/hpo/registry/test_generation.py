@@ -1,18 +1,23 @@
 """Text that is made from declarations."""
 
+from dataclasses import replace
+
 import pytest
 
 from nni.hpo.registry.arguments import Argument, DeclaredArguments
 from nni.hpo.registry.entries import AlgorithmEntry
 from nni.hpo.registry.generation import (
     EXPORTS,
+    PRIORS,
     declared_entries,
     exported_names,
     exports_source,
+    priors_source,
     source_of,
     table_source,
 )
 from nni.hpo.registry.rules import FloatRange, IntRange, OneOf
+from nni.hpo.space.user_priors import TUNERS_WITH_PRIORS
 
 ENTRY = AlgorithmEntry(
     "Demo",
@@ -100,3 +105,20 @@ def test_a_check_of_the_arguments_is_written_where_there_is_one() -> None:
 
     assert source_of(checked) == "DeclaredArguments('Demo', (), 'module:check')"
     assert source_of(free) == "DeclaredArguments('Demo', ())"
+
+
+def test_names_of_tuners_with_priors_replace_those_of_the_source() -> None:
+    source = 'A: Final = 1\nTUNERS_WITH_PRIORS: Final = (\n    "old",\n)\n"""Meaning."""\n'
+    entries = [replace(ENTRY, priors=True), replace(ENTRY, name="Other")]
+
+    written = priors_source(source, entries)
+
+    assert written == 'A: Final = 1\nTUNERS_WITH_PRIORS: Final = (\'Demo\',)\n"""Meaning."""\n'
+
+
+def test_tuners_with_priors_are_what_the_declarations_say() -> None:
+    declared = tuple(entry.name for entry in declared_entries() if entry.priors)
+
+    assert declared == TUNERS_WITH_PRIORS, "run ./dev algorithms and commit what it writes"
+    written = priors_source(PRIORS.read_text("utf-8"), [])
+    assert "\nTUNERS_WITH_PRIORS: Final = ()\n" in written
