@@ -1,5 +1,7 @@
 """Rules of option names and values that the sections of several platforms share."""
 
+import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
@@ -7,6 +9,9 @@ from svc_trial_runner.fleet.domain.agents import PlatformProblem
 POLL_S: Final = 10.0
 """Interval of polls of a cluster that notifies of nothing, unless the section gives one."""
 LEAST_POLL_S: Final = 0.05
+_ENDPOINT: Final = re.compile(
+    r"(https://[A-Za-z0-9.-]+|http://(localhost|127\.0\.0\.1))(:\d{1,5})?\Z"
+)
 
 
 def camel_case(name: str) -> str:
@@ -53,3 +58,24 @@ def poll_problems(interval_s: float) -> list[PlatformProblem]:
         return []
     rule = f"must be >= {LEAST_POLL_S:g}"
     return [PlatformProblem("pollIntervalSeconds", rule, f"{interval_s:g}")]
+
+
+def section_text(section: Mapping[str, object], name: str) -> str:
+    """Return a text of a section without white space around it; empty: it has none of that name."""
+    value = section.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def missing_problems(section: Mapping[str, object], names: Iterable[str]) -> list[PlatformProblem]:
+    """Return a problem for each of the named texts that a section does not have."""
+    return [
+        PlatformProblem(name, "must be given") for name in names if not section_text(section, name)
+    ]
+
+
+def is_endpoint(address: str) -> bool:
+    """Return whether an address is `https://host` or `https://host:port`; `http` is for loopback.
+
+    Credentials are sent to it, which must not cross a network in clear text.
+    """
+    return _ENDPOINT.match(address) is not None

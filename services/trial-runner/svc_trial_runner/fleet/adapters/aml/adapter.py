@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from svc_common import environment
 from svc_trial_runner.agent_settings import write_agent_settings
+from svc_trial_runner.fleet.adapters.agent_image import default_image
 from svc_trial_runner.fleet.adapters.aml.azure_requests import AmlRefusalError, TokenSource
 from svc_trial_runner.fleet.adapters.aml.jobs import (
     compute_words,
@@ -18,7 +19,7 @@ from svc_trial_runner.fleet.adapters.aml.jobs import (
     platform_agent,
     tag_of,
 )
-from svc_trial_runner.fleet.adapters.aml.options import IMAGE, option_problems, parse_options
+from svc_trial_runner.fleet.adapters.aml.options import option_problems, parse_options
 from svc_trial_runner.fleet.adapters.aml.section_check import workspace_problem
 from svc_trial_runner.fleet.adapters.aml.settings_blobs import SettingsBlobs, blob_address
 from svc_trial_runner.fleet.adapters.aml.workspace_api import BlobStoreLocation, WorkspaceApi
@@ -74,7 +75,7 @@ class AmlAdapter:
         self._end_limit_s = end_limit_s
         self._options = parse_options(context.section.options)
         self._version = environment.text(environment.NNI_VERSION, "unknown")
-        self._image = self._options.image or f"{IMAGE}:{self._version}"
+        self._image = self._options.image or default_image(self._version)
         self._api = WorkspaceApi(self._options, tokens)
         self._tokens = tokens
         self._address_of = address_of
@@ -131,7 +132,7 @@ class AmlAdapter:
     async def _submit(self, front: FrontEndpoint, order: AgentOrder) -> None:
         options = self._options
         settings = replace(
-            job_agent_settings(PLATFORM, order, front, options, GRACE_S, self._version),
+            job_agent_settings(PLATFORM, order, front, options.agent, GRACE_S, self._version),
             use_active_gpu=options.use_active_gpu,
             trials_per_gpu=options.trials_per_gpu,
         )
@@ -210,7 +211,7 @@ class AmlAdapter:
                 left.discard(name)
             if not left or time.monotonic() > deadline_s:
                 break
-            await asyncio.sleep(min(self._options.poll_interval_s, 1.0))
+            await asyncio.sleep(min(self._options.agent.poll_interval_s, 1.0))
         self._changed.set()
         return left
 
@@ -249,7 +250,7 @@ class AmlAdapter:
     async def wait_changed(self) -> None:
         """Wait for the poll interval, or until agents were launched or ended; nothing is asked."""
         self._changed.clear()
-        await wait_for_poll(self._changed, self._options.poll_interval_s)
+        await wait_for_poll(self._changed, self._options.agent.poll_interval_s)
 
     async def aclose(self) -> None:
         """Do nothing: connections are closed after each request, and jobs go on."""

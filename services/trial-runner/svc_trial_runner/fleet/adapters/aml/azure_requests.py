@@ -19,7 +19,7 @@ from svc_trial_runner.fleet.ports import PlatformError
 _ANSWER_LIMIT_BYTES: Final = 16 * 1024 * 1024
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
-_WORDS: Final = 400
+_SHOWN_CHARACTERS: Final = 400
 _XML: Final = re.compile(r"<(Code|Message)>([^<]*)</\1>")
 """Parts of an error of Azure Storage."""
 
@@ -146,7 +146,7 @@ class AzureRequests:
         else:
             found = dict(_XML.findall(text))
             code, words = found.get("Code", ""), found.get("Message", text)
-        message = " ".join(f"{code}: {words}".split())[:_WORDS].strip(": ")
+        message = " ".join(f"{code}: {words}".split())[:_SHOWN_CHARACTERS].strip(": ")
         denied = status in {_UNAUTHORIZED, _FORBIDDEN}
         remedy = self._remedy if denied else ""
         return AmlRefusalError(status, code, message or f"HTTP status {status}", remedy)

@@ -13,7 +13,7 @@ CLUSTER: Final = "AmlCompute"
 COMPUTE_TYPES: Final = (CLUSTER, "ComputeInstance", "Kubernetes")
 """Kinds of compute targets that run command jobs."""
 _INPUT: Final = "settings"
-_WORDS: Final = 400
+_SHOWN_CHARACTERS: Final = 400
 _WAITING: Final = ("NotStarted", "Starting", "Provisioning", "Preparing", "Queued", "Paused")
 _RUNNING: Final = ("Running", "Finalizing", "CancelRequested", "NotResponding", "Unknown")
 _PHASES: Final = {
@@ -45,7 +45,7 @@ def job_of(
         "jobType": "Command",
         "displayName": str(agent),
         "experimentName": f"nni-{agent.pool}",
-        "command": _command(options.python),
+        "command": _command(options.agent.python),
         "environmentId": environment_id,
         "computeId": options.compute_id,
         "inputs": {
@@ -100,7 +100,7 @@ def platform_agent(name: AgentName, job: Mapping[str, Any], compute_words: str) 
         reason = f"Azure says {status or 'nothing'}"
     elif status in {"Failed", "Canceled"}:
         reason = f"{status}{_studio_words(job)}"
-    return PlatformAgent(name, phase, "", reason[:_WORDS])
+    return PlatformAgent(name, phase, "", reason[:_SHOWN_CHARACTERS])
 
 
 def _studio_words(job: Mapping[str, Any]) -> str:

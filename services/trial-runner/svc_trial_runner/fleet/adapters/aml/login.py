@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, Protocol
 
 from azure.core.exceptions import AzureError
 from azure.identity import DefaultAzureCredential
@@ -14,8 +14,30 @@ from svc_trial_runner.fleet.ports import AdapterContext
 
 RENEWAL_S: Final = 300.0
 """A token that is valid for a shorter time is replaced."""
-_WORDS: Final = 300
+_SHOWN_CHARACTERS: Final = 300
 _CLI: Final = "AzureCliCredential:"
+
+
+class AzureToken(Protocol):
+    """Interface of a token of `azure.identity`."""
+
+    @property
+    def token(self) -> str:
+        """The token itself."""
+        ...
+
+    @property
+    def expires_on(self) -> int:
+        """Seconds since 1970."""
+        ...
+
+
+class AzureCredential(Protocol):
+    """Interface of a credential of `azure.identity`, which is not always installed."""
+
+    def get_token(self, scope: str) -> AzureToken:
+        """Return a new token for a resource."""
+        ...
 
 
 class AzureLogin:
@@ -31,10 +53,10 @@ class AzureLogin:
 
     def __init__(
         self,
-        credential: Any = None,  # noqa: ANN401 - a package that is not always installed
+        credential: AzureCredential | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._credential = DefaultAzureCredential() if credential is None else credential
+        self._credential: AzureCredential = credential or DefaultAzureCredential()
         self._now = now
         self._tokens: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
@@ -53,7 +75,7 @@ class AzureLogin:
             except AzureError as error:
                 remedy = "run az login as the user of NNI's services, and try again"
                 raise LoginError(_words_of(error), remedy) from error
-            self._tokens[scope] = str(new.token), float(new.expires_on)
+            self._tokens[scope] = new.token, float(new.expires_on)
             return self._tokens[scope][0]
 
 
@@ -64,7 +86,7 @@ def _words_of(error: Exception) -> str:
     """
     lines = [" ".join(line.split()) for line in str(error).splitlines()]
     of_cli = [line for line in lines if line.startswith(_CLI)]
-    return " ".join(of_cli or lines)[:_WORDS] or type(error).__name__
+    return " ".join(of_cli or lines)[:_SHOWN_CHARACTERS] or type(error).__name__
 
 
 def aml_adapter(context: AdapterContext) -> AmlAdapter:

@@ -49,7 +49,7 @@ mkdir -p -m 700 "$folder"
 exec {python} -P -m svc_trial_runner --settings "$folder/settings.json"
 """
 """Command of a job: the settings on the NAS belong to another user than that of the container."""
-_WORDS: Final = 400
+_SHOWN_CHARACTERS: Final = 400
 _PHASES: Final = {
     **dict.fromkeys(("Creating", "Queuing", "Bidding"), AgentPhase.PENDING),
     **dict.fromkeys(("EnvPreparing", "SanityChecking", "Restarting"), AgentPhase.STARTING),
@@ -60,7 +60,7 @@ _PHASES: Final = {
 
 
 class DlcAdapter:
-    """`PlatformAdapter` of PAI-DLC for one pool: each agent is a job, its settings go by the NAS.
+    """`PlatformAdapter` of PAI-DLC for one pool: each agent is a job.
 
     Settings of agents travel over the NAS. A job that was ended is deleted.
 
@@ -123,7 +123,9 @@ class DlcAdapter:
     async def _submit(self, front: FrontEndpoint, order: AgentOrder) -> None:
         name = str(order.name)
         job = job_of(self._options, order.name)
-        settings = job_agent_settings(PLATFORM, order, front, self._options, GRACE_S, self._version)
+        settings = job_agent_settings(
+            PLATFORM, order, front, self._options.agent, GRACE_S, self._version
+        )
         await asyncio.to_thread(self._settings.write, name, write_agent_settings(settings))
         try:
             await asyncio.to_thread(self._api.submit, job)
@@ -164,7 +166,7 @@ class DlcAdapter:
             ids &= left.keys()
             if not ids or time.monotonic() > deadline_s:
                 break
-            await asyncio.sleep(min(self._options.poll_interval_s, 1.0))
+            await asyncio.sleep(min(self._options.agent.poll_interval_s, 1.0))
         self._changed.set()
 
     async def _remove_settings(self, names: Iterable[AgentName]) -> None:
@@ -183,7 +185,7 @@ class DlcAdapter:
     async def wait_changed(self) -> None:
         """Wait for the poll interval, or until agents were launched or ended; nothing is asked."""
         self._changed.clear()
-        await wait_for_poll(self._changed, self._options.poll_interval_s)
+        await wait_for_poll(self._changed, self._options.agent.poll_interval_s)
 
     async def aclose(self) -> None:
         """Do nothing: connections are closed after each request, and jobs go on."""
@@ -204,6 +206,7 @@ def job_of(options: DlcOptions, agent: AgentName) -> dict[str, Any]:
     """
     name = str(agent)
     settings = path_in_container(options.container_folder, agent.installation, name)
+    command = RUN_AGENT.format(settings=quote(settings), python=quote(options.agent.python))
     job: dict[str, Any] = {
         "DisplayName": name,
         "JobType": options.job_type,
@@ -218,7 +221,7 @@ def job_of(options: DlcOptions, agent: AgentName) -> dict[str, Any]:
         "DataSources": [
             {"DataSourceId": options.data_source, "MountPath": options.container_folder}
         ],
-        "UserCommand": RUN_AGENT.format(settings=quote(settings), python=quote(options.python)),
+        "UserCommand": command,
     }
     if options.workspace:
         job["WorkspaceId"] = options.workspace
@@ -230,7 +233,7 @@ def platform_agent(name: AgentName, job: Mapping[str, Any]) -> PlatformAgent:
     status = job.get("Status") or ""
     phase = _PHASES.get(status, AgentPhase.RUNNING)
     words = [job.get(one) or "" for one in ("ReasonCode", "ReasonMessage")]
-    reason = ": ".join(" ".join(one.split()) for one in words if one)[:_WORDS]
+    reason = ": ".join(" ".join(one.split()) for one in words if one)[:_SHOWN_CHARACTERS]
     if phase is AgentPhase.RUNNING or status.startswith("Succeeded"):
         reason = "" if status in _PHASES else f"PAI-DLC says {status or 'nothing'}"
     elif phase is AgentPhase.PENDING:

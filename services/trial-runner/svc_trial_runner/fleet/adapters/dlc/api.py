@@ -29,7 +29,7 @@ VERSION: Final = "2020-12-03"
 PAGE: Final = 50
 _ANSWER_LIMIT_BYTES: Final = 16 * 1024 * 1024
 _DENIED: Final = frozenset({401, 403})
-_WORDS: Final = 400
+_SHOWN_CHARACTERS: Final = 400
 _TEXTS_OF_A_JOB: Final = ("DisplayName", "Status", "ReasonCode", "ReasonMessage")
 """Fields of a job that are read, beside its id."""
 
@@ -164,7 +164,7 @@ class DlcApi:
         status, answer, text = self._exchange(method, target, content, headers)
         if status >= REDIRECTIONS:
             code = str(answer.get("Code", ""))
-            words = " ".join(str(answer.get("Message") or text).split())[:_WORDS]
+            words = " ".join(str(answer.get("Message") or text).split())[:_SHOWN_CHARACTERS]
             raise DlcRefusalError(status, code, words or f"HTTP status {status}")
         return answer
 

@@ -5,11 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from svc_trial_runner.fleet.adapters.kubernetes.options import (
-    IMAGE,
-    RESTRICTED,
-    KubernetesOptions,
-)
+from svc_trial_runner.fleet.adapters.agent_image import default_image
+from svc_trial_runner.fleet.adapters.kubernetes.options import RESTRICTED, KubernetesOptions
 from svc_trial_runner.fleet.domain.agents import AgentName, AgentOrder
 
 INSTALLATION_LABEL: Final = "nni-installation"
@@ -306,7 +303,7 @@ def _container(options: KubernetesOptions, version: str) -> dict[str, Any]:
 
 def image_of(options: KubernetesOptions, version: str) -> str:
     """Return the image of the agent."""
-    return options.image or f"{IMAGE}:{version}"
+    return options.image or default_image(version)
 
 
 def _pod_security(options: KubernetesOptions) -> dict[str, Any]:

@@ -11,8 +11,6 @@ from svc_trial_runner.fleet.domain.agents import PlatformProblem, PlatformSectio
 from svc_trial_runner.fleet.domain.section_secrets import with_secrets
 from svc_trial_runner.fleet.domain.section_values import text_lines
 
-IMAGE: Final = "nni/trial-runner"
-"""Name of the image of the agent, as the chart and the Dockerfile have it; the tag is a version."""
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 RESTRICTED: Final = "restricted"
 UNRESTRICTED: Final = "none"

@@ -47,7 +47,7 @@ GRACE_S: Final = 20.0
 """Part of OpenPAI's grace, 30 s, in which an agent hands its trials over."""
 END_LIMIT_S: Final = 60.0
 """Longest wait for the end of stopped jobs; OpenPAI kills a container after 30 s."""
-_WORDS: Final = 400
+_SHOWN_CHARACTERS: Final = 400
 _STOP: Final = "STOP"
 _PHASES: Final = {
     "WAITING": AgentPhase.PENDING,
@@ -139,7 +139,9 @@ class OpenpaiAdapter:
         return failures
 
     async def _submit(self, front: FrontEndpoint, order: AgentOrder) -> None:
-        settings = job_agent_settings(PLATFORM, order, front, self._options, GRACE_S, self._version)
+        settings = job_agent_settings(
+            PLATFORM, order, front, self._options.agent, GRACE_S, self._version
+        )
         job = job_of(self._options, order, write_agent_settings(settings), self._version)
         try:
             await asyncio.to_thread(self._api.submit, job)
@@ -212,7 +214,7 @@ class OpenpaiAdapter:
             self._forgotten |= found.keys() - left.keys()
             if not left or time.monotonic() > deadline_s:
                 break
-            await asyncio.sleep(min(self._options.poll_interval_s, 1.0))
+            await asyncio.sleep(min(self._options.agent.poll_interval_s, 1.0))
         self._changed.set()
         return left
 
@@ -229,7 +231,7 @@ class OpenpaiAdapter:
     async def wait_changed(self) -> None:
         """Wait for the poll interval, or until agents were launched or ended; nothing is asked."""
         self._changed.clear()
-        await wait_for_poll(self._changed, self._options.poll_interval_s)
+        await wait_for_poll(self._changed, self._options.agent.poll_interval_s)
 
     async def aclose(self) -> None:
         """Do nothing: connections are closed after each request, and jobs go on."""
@@ -263,4 +265,4 @@ def end_words(status: JsonPart) -> str:
     ]
     text = ": ".join(" ".join(one.split()) for one in words if one)
     code = fields.get("appExitCode")
-    return (text or ("" if code is None else f"exit code {code}"))[:_WORDS]
+    return (text or ("" if code is None else f"exit code {code}"))[:_SHOWN_CHARACTERS]

@@ -26,7 +26,7 @@ CONFLICT: Final = 409
 _UNAUTHORIZED: Final = 401
 _TEXTS_OF_A_JOB: Final = ("username", "state", "subState", "executionType", "virtualCluster")
 """Fields of a job's summary that are read, beside its name."""
-_WORDS: Final = 400
+_SHOWN_CHARACTERS: Final = 400
 
 
 class OpenpaiRefusalError(PlatformError):
@@ -173,7 +173,7 @@ def _refusal(status: int, answer: object, content: bytes) -> OpenpaiRefusalError
     if status < CLIENT_ERRORS:
         return OpenpaiRefusalError(status, "", "OpenPAI redirects to another address; give that")
     if isinstance(answer, dict) and answer.get("message"):
-        words = " ".join(str(answer["message"]).split())[:_WORDS]
+        words = " ".join(str(answer["message"]).split())[:_SHOWN_CHARACTERS]
         return OpenpaiRefusalError(status, str(answer.get("code", "")), words)
-    words = " ".join(content.decode("utf-8", "replace").split())[:_WORDS] or "no message"
+    words = " ".join(content.decode("utf-8", "replace").split())[:_SHOWN_CHARACTERS] or "no message"
     return OpenpaiRefusalError(status, "", f"HTTP status {status}: {words}")

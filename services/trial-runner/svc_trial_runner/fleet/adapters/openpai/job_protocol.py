@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Any, Final
 
+from svc_trial_runner.fleet.adapters.agent_image import default_image
 from svc_trial_runner.fleet.adapters.openpai.options import PLUGINS, OpenpaiOptions
 from svc_trial_runner.fleet.domain.agents import AgentOrder
 
-IMAGE: Final = "nni/trial-runner"
 SETTINGS_SECRET: Final = "nni_settings"  # noqa: S105 - the name of a field
 ROLE: Final = "agent"
 _IMAGE_NAME: Final = "nni_image"
@@ -37,12 +37,12 @@ def job_of(
     given = options.protocol
     roles = {str(name): dict(role) for name, role in (given.get("taskRoles") or {}).items()}
     first = next(iter(roles), ROLE)
-    if options.reuse_mode:
+    if options.agent.reuse_mode:
         roles = {first: roles.get(first, {})}
     images = list(given.get("prerequisites") or ())
     roles[first] = _agent_role(options, order, roles.get(first, {}))
     if options.image or "dockerImage" not in roles[first]:
-        uri = options.image or f"{IMAGE}:{version}"
+        uri = options.image or default_image(version)
         images.append({"name": _IMAGE_NAME, "type": "dockerimage", "uri": uri})
         roles[first]["dockerImage"] = _IMAGE_NAME
     secret = base64.b64encode(settings).decode("ascii")
@@ -66,7 +66,7 @@ def job_of(
 def _agent_role(
     options: OpenpaiOptions, order: AgentOrder, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    slots = order.slots if options.reuse_mode else 1
+    slots = order.slots if options.agent.reuse_mode else 1
     asked = {
         "cpu": options.cpus and options.cpus * slots,
         "memoryMB": options.memory_mb and options.memory_mb * slots,
@@ -86,7 +86,7 @@ def _agent_role(
 
 def _commands(options: OpenpaiOptions) -> list[str]:
     file = f"{_FOLDER}/settings.json"
-    agent = f"{quote(options.python)} -P -m svc_trial_runner --settings {file}"
+    agent = f"{quote(options.agent.python)} -P -m svc_trial_runner --settings {file}"
     return [
         f"mkdir -p -m 700 {_FOLDER}",
         # printf is part of the shell: the value is in no list of processes.

@@ -6,8 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from svc_trial_runner.fleet.adapters.agent_image import image_problems
+from svc_trial_runner.fleet.adapters.job_options import (
+    JobOptions,
+    job_option_problems,
+    parse_job_options,
+)
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
-from svc_trial_runner.fleet.domain.section_values import POLL_S, poll_problems
+from svc_trial_runner.fleet.domain.section_values import missing_problems, section_text
 
 TOKEN: Final = "token"  # noqa: S105 - the name of a field
 PROTOCOL: Final = "openpaiConfig"
@@ -17,13 +23,11 @@ _SIZE: Final = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]b)\Z", re.IGNOREC
 _MEGABYTES: Final = {"kb": 1 / 1024, "mb": 1.0, "gb": 1024.0, "tb": 1024.0 * 1024}
 _MOST: Final = 1e15
 """Larger numbers are mistakes."""
-_PREDECESSOR: Final = re.compile(r"(docker\.io/)?(msranni|nnimsra)/nni(:|@|\Z)")
-"""Image of NNI 3.0 and earlier, which has another agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenpaiOptions:
-    """Options of one platform `openpai`: login, a trial's resources, image, storage, own job."""
+    """Options of one platform `openpai`: login, resources, image, storage, own job, agents."""
 
     host: str = ""
     """`scheme://host:port` of the cluster, without a path."""
@@ -38,11 +42,7 @@ class OpenpaiOptions:
     """Name of a storage that the containers mount."""
     protocol: Mapping[str, Any] = field(default_factory=dict)
     """Job in OpenPAI's own form; empty: none."""
-    python: str = "python3"
-    python_path: str = ""
-    setup_lines: tuple[str, ...] = ()
-    poll_interval_s: float = POLL_S
-    reuse_mode: bool = True
+    agent: JobOptions = field(default_factory=JobOptions)
 
 
 def parse_options(section: Mapping[str, object]) -> OpenpaiOptions:
@@ -50,23 +50,17 @@ def parse_options(section: Mapping[str, object]) -> OpenpaiOptions:
 
     `option_problems` reports what is wrong with them.
     """
-    poll = _number(section.get("pollIntervalSeconds"))
-    lines = section.get("setupLines")
     protocol = section.get(PROTOCOL)
     return OpenpaiOptions(
-        host=_host(_text(section.get("host"))),
-        username=_text(section.get("username")),
+        host=_host(section_text(section, "host")),
+        username=section_text(section, "username"),
         cpus=_count(section.get("trialCpuNumber")),
-        memory_mb=_megabytes(_text(section.get("trialMemorySize"))),
-        image=_text(section.get("dockerImage")),
-        virtual_cluster=_text(section.get("virtualCluster")),
-        storage=_text(section.get("storageConfigName")),
+        memory_mb=_megabytes(section_text(section, "trialMemorySize")),
+        image=section_text(section, "dockerImage"),
+        virtual_cluster=section_text(section, "virtualCluster"),
+        storage=section_text(section, "storageConfigName"),
         protocol=protocol if isinstance(protocol, Mapping) else {},
-        python=_text(section.get("python")) or "python3",
-        python_path=_text(section.get("pythonPath")),
-        setup_lines=tuple(map(str, lines)) if isinstance(lines, list | tuple) else (),
-        poll_interval_s=POLL_S if poll is None else poll,
-        reuse_mode=section.get("reuseMode") is not False,
+        agent=parse_job_options(section),
     )
 
 
@@ -81,11 +75,8 @@ def option_problems(
     """
     options = parse_options(section)
     problems = [*_login_problems(section, options, secrets), *_protocol_problems(options)]
-    if _PREDECESSOR.match(options.image):
-        rule = "must be an image with the agent of this NNI: msranni/nni has that of NNI 3.0"
-        remedy = "derive your image from that of NNI's trial-runner"
-        problems.append(PlatformProblem("dockerImage", rule, options.image[:80], remedy))
-    problems += poll_problems(options.poll_interval_s)
+    problems += image_problems("dockerImage", options.image)
+    problems += job_option_problems(section)
     if not options.protocol:
         needed = (
             ("trialCpuNumber", options.cpus, "a number of at least 1"),
@@ -104,9 +95,8 @@ def _login_problems(
 ) -> Iterator[PlatformProblem]:
     if not options.host:
         rule = "must be the address of the cluster, such as https://pai.example.org"
-        yield PlatformProblem("host", rule, _text(section.get("host"))[:80])
-    if not options.username:
-        yield PlatformProblem("username", "must be given")
+        yield PlatformProblem("host", rule, section_text(section, "host")[:80])
+    yield from missing_problems(section, ("username",))
     if not secrets.get(TOKEN):
         remedy = "copy it from My profile of OpenPAI's portal"
         yield PlatformProblem(TOKEN, "must be given", "", remedy)
@@ -148,10 +138,6 @@ def _host(text: str) -> str:
         return ""
     known = parts.scheme in {"http", "https"} and parts.hostname
     return f"{parts.scheme}://{parts.hostname}{port}" if known else ""
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _number(value: object) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from svc_trial_runner.fleet.adapters.agent_image import image_problems
 from svc_trial_runner.fleet.adapters.kubernetes.adapter import KubernetesAdapter
 from svc_trial_runner.fleet.adapters.kubernetes.manifests import agent_template, object_metadata
 from svc_trial_runner.fleet.adapters.kubernetes.options import (
@@ -25,7 +26,6 @@ from svc_trial_runner.fleet.adapters.kubernetes.workloads import (
     WorkloadEnd,
     WorkloadKind,
 )
-from svc_trial_runner.fleet.adapters.operators.sections import image_problem, is_of_predecessor
 from svc_trial_runner.fleet.domain.agents import AgentOrder, PlatformProblem
 from svc_trial_runner.fleet.ports import AdapterContext, PlatformAdapter
 
@@ -127,8 +127,7 @@ def _volumes(
 def _own_problems(
     section: Mapping[str, object], options: KubernetesOptions
 ) -> Iterator[PlatformProblem]:
-    if is_of_predecessor(options.image):
-        yield image_problem("dockerImage", options.image)
+    yield from image_problems("dockerImage", options.image)
     adaptive = section.get("adaptive")
     if adaptive is not None and not isinstance(adaptive, bool):
         yield PlatformProblem("adaptive", "must be true or false", repr(adaptive)[:80])

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Final, TypeGuard
 
+from svc_trial_runner.fleet.adapters.agent_image import image_problems
 from svc_trial_runner.fleet.adapters.kubernetes.options import (
     KubernetesOptions,
     option_problems,
@@ -19,8 +20,6 @@ STORAGE_PATH: Final = "/mnt/nni"
 STORAGE_TYPES: Final = ("nfs", "azureStorage", "pvc")
 ROLE_OPTIONS: Final = ("image", "cpus", "memory", "gpus")
 """Options of `kubernetes` that the roles of operators have instead."""
-_PREDECESSOR: Final = re.compile(r"(docker\.io/)?msranni/nni(:|@|\Z)")
-"""Image of NNI 3.0 and earlier, which has another agent."""
 _SIZE: Final = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]b)?\Z", re.IGNORECASE)
 _MOST: Final = 1e15
 """Larger numbers are mistakes."""
@@ -83,20 +82,7 @@ def role_problems(
     if gpus is not None and whole_number(gpus) is None:
         rule = "must be a whole number of at least 0"
         yield PlatformProblem(f"{field}.gpuNumber", rule, repr(gpus)[:80])
-    if _PREDECESSOR.match(_text(given.get("dockerImage"))):
-        yield image_problem(f"{field}.dockerImage", str(given["dockerImage"]))
-
-
-def image_problem(field: str, image: str) -> PlatformProblem:
-    """Return the problem of an image with the agent of an earlier NNI."""
-    rule = "must be an image with the agent of this NNI: msranni/nni has that of NNI 3.0"
-    remedy = "derive your image from that of NNI's trial-runner; docs/platforms says how"
-    return PlatformProblem(field, rule, image[:80], remedy)
-
-
-def is_of_predecessor(image: str) -> bool:
-    """Return whether an image is that of NNI 3.0 or earlier."""
-    return _PREDECESSOR.match(image) is not None
+    yield from image_problems(f"{field}.dockerImage", _text(given.get("dockerImage")))
 
 
 def role_options(base: KubernetesOptions, role: PodRole) -> KubernetesOptions:

@@ -6,7 +6,10 @@ from svc_trial_runner.fleet.domain.section_values import (
     LEAST_POLL_S,
     camel_case,
     gpu_numbers,
+    is_endpoint,
+    missing_problems,
     poll_problems,
+    section_text,
     text_lines,
 )
 
@@ -59,3 +62,47 @@ def test_gpus_are_numbers_lists_or_texts(value: object, expected: tuple[int, ...
 def test_other_values_are_no_gpus(value: object) -> None:
     with pytest.raises(ValueError, match="must be an integer >= 0, got"):
         gpu_numbers(value)
+
+
+@pytest.mark.parametrize(
+    ("section", "text"),
+    [({"host": " a b "}, "a b"), ({"host": 3}, ""), ({"host": None}, ""), ({}, "")],
+)
+def test_text_of_a_section_is_stripped_and_empty_where_there_is_none(
+    section: dict[str, object], text: str
+) -> None:
+    assert section_text(section, "host") == text
+
+
+def test_each_text_that_is_missing_is_a_problem() -> None:
+    problems = missing_problems({"host": "a", "user": " ", "key": 1}, ("host", "user", "key"))
+
+    assert [(one.field, one.rule) for one in problems] == [
+        ("user", "must be given"),
+        ("key", "must be given"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://a.example.org", "https://10.0.0.1:8443", "http://127.0.0.1:80", "http://localhost"],
+)
+def test_endpoint_is_reached_by_https_or_on_loopback(address: str) -> None:
+    assert is_endpoint(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://a.example.org",
+        "http://127.0.0.1.example.org",
+        "http://localhost.example.org",
+        "https://user@a.example.org",
+        "https://a.example.org/path",
+        "https://a.example.org\n",
+        "a.example.org",
+        "",
+    ],
+)
+def test_other_addresses_are_no_endpoints(address: str) -> None:
+    assert not is_endpoint(address)

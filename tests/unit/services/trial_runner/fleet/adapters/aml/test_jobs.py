@@ -13,11 +13,12 @@ from svc_trial_runner.fleet.adapters.aml.jobs import (
     tag_of,
 )
 from svc_trial_runner.fleet.adapters.aml.options import AmlOptions
+from svc_trial_runner.fleet.adapters.job_options import JobOptions
 from svc_trial_runner.fleet.domain.agents import AgentPhase
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name
 
 NAME = agent_name(1)
-OPTIONS = AmlOptions("id", "tuning", "trials", "gpus", python="/opt/a python")
+OPTIONS = AmlOptions("id", "tuning", "trials", "gpus", agent=JobOptions(python="/opt/a python"))
 
 
 def job(status: str, **properties: Any) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def test_gpu_rules_are_those_of_the_section() -> None:
 
 @pytest.mark.parametrize("given", [float("nan"), float("inf"), 10**400, True, "1"])
 def test_interval_that_is_no_number_is_the_default_one(given: object) -> None:
-    assert parse_options({**SECTION, "pollIntervalSeconds": given}).poll_interval_s == POLL_S
+    assert parse_options({**SECTION, "pollIntervalSeconds": given}).agent.poll_interval_s == POLL_S
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,9 @@ def test_interval_that_is_no_number_is_the_default_one(given: object) -> None:
         ({"maxTrialNumberPerGpu": 1.5}, "maxTrialNumberPerGpu"),
         ({"maxTrialNumberPerGpu": float("nan")}, "maxTrialNumberPerGpu"),
         ({"pollIntervalSeconds": 0}, "pollIntervalSeconds"),
+        ({"endpoint": "http://management.azure.com"}, "endpoint"),
+        ({"useActiveGpu": "yes"}, "useActiveGpu"),
+        ({"setupLines": [1]}, "setupLines"),
     ],
 )
 def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:

@@ -30,7 +30,7 @@ def test_api_is_that_of_the_region_unless_another_one_is_given() -> None:
 
 @pytest.mark.parametrize("given", [float("nan"), float("inf"), 10**400, True, "1"])
 def test_interval_that_is_no_number_is_the_default_one(given: object) -> None:
-    assert parse_options({**SECTION, "pollIntervalSeconds": given}).poll_interval_s == POLL_S
+    assert parse_options({**SECTION, "pollIntervalSeconds": given}).agent.poll_interval_s == POLL_S
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,12 @@ def test_interval_that_is_no_number_is_the_default_one(given: object) -> None:
         ({"nasDataSourceId": None}, "nasDataSourceId"),
         ({"jobType": "MPIJob"}, "jobType"),
         ({"podCount": 2}, "podCount"),
+        ({"podCount": [1]}, "podCount"),
         ({"region": "example.org/"}, "region"),
         ({"endpoint": "ftp://a"}, "endpoint"),
         ({"containerStorageMountPoint": "data"}, "containerStorageMountPoint"),
         ({"pollIntervalSeconds": 0}, "pollIntervalSeconds"),
+        ({"pythonPath": 3}, "pythonPath"),
     ],
 )
 def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:

@@ -47,6 +47,7 @@ def test_usable_section_has_no_problem() -> None:
         ({"trialMemorySize": "8Gi"}, "trialMemorySize"),
         ({"dockerImage": "msranni/nni:latest"}, "dockerImage"),
         ({"pollIntervalSeconds": 0}, "pollIntervalSeconds"),
+        ({"reuseMode": "no"}, "reuseMode"),
         ({"openpaiConfig": {"name": "a"}}, "openpaiConfig.taskRoles"),
         ({"openpaiConfig": {"taskRoles": {"a": 1}}}, "openpaiConfig.taskRoles.a"),
         (
