@@ -6,8 +6,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-CHECKS = ("raises", "warns", "assert_", "check", "expect", "fail", "until", "wait_for", "wait")
-"""Prefixes of functions that assert; waiting functions raise after their time-out."""
+CHECKS = ("raises", "warns", "assert_", "check", "expect", "fail")
+"""Prefixes of functions that assert. A wait for a state is none: a test says what then holds."""
 
 
 def asserts(node: ast.AST, helpers: frozenset[str]) -> bool:

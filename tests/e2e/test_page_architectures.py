@@ -128,6 +128,7 @@ def test_pareto_front_follows_the_chosen_directions(browser: Browser, search: Sh
     )
 
     page.until_text("1 model on the Pareto front of large latency and large result")
+    assert page.problems() == []
 
 
 def test_view_is_accessible_in_light_and_dark(

@@ -352,5 +352,6 @@ async def test_agent_notices_that_its_credentials_are_revoked(installation: Inst
         refused = asyncio.ensure_future(agent.wait_refused(0.0))
 
         await installation.store.revoke([FIRST])
-
         await refused
+
+        assert not agent.connected

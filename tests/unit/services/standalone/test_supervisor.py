@@ -264,7 +264,9 @@ async def test_bus_that_answers_no_more_is_restarted(tmp_path: Path) -> None:
         os.kill(bus_pid, signal.SIGSTOP)
     await until(lambda: supervisor.pids().get("bus", bus_pid) != bus_pid, clock)
 
+    assert not Path(f"/proc/{bus_pid}").exists()
     await supervisor.stop()
+    assert supervisor.pids() == {}
 
 
 async def test_halted_bus_is_restarted_when_there_is_room(tmp_path: Path) -> None:

@@ -291,8 +291,9 @@ async def test_stopped_experiment_ends_its_process(bench: Bench) -> None:
     strategy = await bench.running()
 
     await bench.manager.append(experiment_ended())
-
     await bench.launcher.until(lambda: strategy.closed)
+
+    assert bench.launcher.started == [strategy]
 
 
 async def test_resumed_experiment_has_another_process(bench: Bench) -> None:

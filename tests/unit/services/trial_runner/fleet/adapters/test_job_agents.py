@@ -121,9 +121,13 @@ def order_of(number: int) -> AgentOrder:
 async def test_change_ends_the_wait_for_a_poll_that_is_never_due() -> None:
     changed = asyncio.Event()
     waiting = asyncio.create_task(wait_for_poll(changed, None))
+    await asyncio.sleep(0)
+    was_waiting = not waiting.done()
 
     changed.set()
     await waiting
+
+    assert was_waiting
 
 
 async def test_poll_that_is_due_ends_the_wait_without_a_change() -> None:
