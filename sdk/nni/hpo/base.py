@@ -84,6 +84,14 @@ class Tuner(ABC):
     """True if `trial_end` learns from what trials have shown before they were stopped. If so, it
     gets `intermediate`, the intermediate results of the trial; others get no such argument."""
 
+    @property
+    def learns_durations(self) -> bool:
+        """True if the tuner learns the run times of trials. If so, `trial_end` gets `duration_s`.
+
+        It then gets `import_durations` as well.
+        """
+        return False
+
     @abstractmethod
     def update_search_space(self, search_space: JsonValue) -> None:
         """Set the search space, before the first proposal and at each change by the user.
@@ -165,6 +173,8 @@ class Tuner(ABC):
             **kwargs: unstable; holds `trial_job_id`. Without success also `event`: `FAILED`,
                 `EARLY_STOPPED`, `USER_CANCELED` or `SYS_CANCELED`. If `learns_stopped` is true and
                 there are intermediate results also `intermediate`: a list of them, oldest first.
+                If `learns_durations` is true and the run time is known also `duration_s`, the
+                seconds from the start to the end of the last attempt.
         """
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
@@ -188,6 +198,15 @@ class Tuner(ABC):
             curves: dicts with `parameter`, `value`, which is None for a trial that was stopped
                 early, and `intermediate`, the first results of the trial, at most 200. Completed
                 trials, whose results `import_data` got, come first.
+        """
+
+    def import_durations(self, durations: list[dict[str, JsonValue]]) -> None:  # noqa: B027 - optional callback
+        """Process run times of trials of this experiment, from before it was resumed.
+
+        Called after `import_data`, if `learns_durations` is true and run times are known.
+
+        Args:
+            durations: dicts with `parameter` and `duration_s`, in seconds, of completed trials.
         """
 
     def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
@@ -394,6 +413,8 @@ class Sample:
     parameter: JsonValue
     value: JsonValue
     """A number, a dict with `default`, or any other value of the user; None if missing."""
+    duration_s: JsonValue = None
+    """Run time of the trial in seconds; None if unknown."""
 
 
 def samples(data: object) -> Iterator[Sample]:
@@ -407,6 +428,6 @@ def samples(data: object) -> Iterator[Sample]:
         return
     for item in data:
         if isinstance(item, dict) and "parameter" in item:
-            yield Sample(item["parameter"], item.get("value"))
+            yield Sample(item["parameter"], item.get("value"), item.get("duration_s"))
         else:
             _logger.warning("an imported sample must be a dict with 'parameter', got %.200r", item)

@@ -5,6 +5,7 @@ Needs the extra `nni[optuna]`.
 
 import inspect
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from threading import Lock
 from typing import Any
 
@@ -292,6 +293,9 @@ class NNISampler(BaseSampler):
             steps = trial.intermediate_values
             if steps and self._tuner.learns_stopped:
                 ending["intermediate"] = [steps[step] for step in sorted(steps)]
+            if self._tuner.learns_durations and trial.datetime_start is not None:
+                now = datetime.now()  # noqa: DTZ005 - Optuna has local times without a zone
+                ending["duration_s"] = (now - trial.datetime_start).total_seconds()
             self._tuner.trial_end(number, succeeded, trial_job_id=job, **ending)
 
     def _tuner_of(self, study: optuna.Study, space: dict[str, BaseDistribution]) -> Tuner:
@@ -307,6 +311,7 @@ class NNISampler(BaseSampler):
     def _learn(self, tuner: Tuner, study: optuna.Study) -> None:
         """Import completed trials that the tuner does not know, if they have its whole space."""
         samples: list[dict[str, Any]] = []
+        durations: list[dict[str, Any]] = []
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             if trial.number in self._known or trial.number in self._open:
                 continue
@@ -314,8 +319,13 @@ class NNISampler(BaseSampler):
             if all(trial.distributions.get(name) == one for name, one in self._space.items()):
                 parameters = {name: trial.params[name] for name in self._space}
                 samples.append({"parameter": parameters, "value": trial.value})
+                if trial.duration is not None:
+                    duration_s = trial.duration.total_seconds()
+                    durations.append({"parameter": parameters, "duration_s": duration_s})
         if samples:
             tuner.import_data(samples)
+        if durations and tuner.learns_durations:
+            tuner.import_durations(durations)
 
 
 def optuna_search_space(study: optuna.Study) -> dict[str, Any]:

@@ -22,11 +22,11 @@ def test_python_examples_run() -> None:
     for block in blocks("python"):
         exec(compile(block, "docs/search.md", "exec", dont_inherit=True), names)
 
-    assert len(blocks("python")) == 10
+    assert len(blocks("python")) == 11
 
 
 def test_yaml_examples_are_read() -> None:
-    objectives, priors, search, halving = (yaml.safe_load(block) for block in blocks("yaml"))
+    objectives, priors, costs, search, halving = (yaml.safe_load(block) for block in blocks("yaml"))
 
     assert [ObjectiveConfig(**item).mode for item in objectives["objectives"]] == [
         "maximize",
@@ -34,6 +34,7 @@ def test_yaml_examples_are_read() -> None:
     ]
     assert ConstraintConfig(**objectives["constraints"][0]).max == 2000
     assert all(parameter.prior for parameter in parse_space(priors["searchSpace"]).parameters)
+    validate("tuner", costs["tuner"]["name"], costs["tuner"]["classArgs"])
     section = SearchConfig(**search["search"])
     assert section.experiments() == ["k3x9q1ab"]
     assert section.stop.no_improvement == 50

@@ -278,7 +278,9 @@ class CommandLoop:
             self._note_unlearned(metric)
             algorithm.metric(metric)
         elif operation == "trial_end":
-            algorithm.trial_end(TrialEndCommand(*command["end"]))
+            # Dispatchers of earlier versions send no run time.
+            end = (*command["end"], command.get("duration_s"))
+            algorithm.trial_end(TrialEndCommand(*end))
         elif operation == "recorded":
             past = self._position <= self._restored
             for parameter_id, parameters in command["parameters"]:

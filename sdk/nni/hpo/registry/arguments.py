@@ -38,6 +38,7 @@ from typing import (
 )
 
 from nni.hpo.json_value import JsonValue
+from nni.hpo.registry.cost_arguments import cost_hint
 from nni.hpo.registry.rules import (
     MANY,
     AnyValue,
@@ -242,7 +243,8 @@ def check_arguments(
     for name in given:
         if name not in known:
             close = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {prefix + close[0]!r}?" if close else ""
+            near = f"; did you mean {prefix + close[0]!r}?" if close else ""
+            hint = cost_hint(name) or near
             names = ", ".join(known) or "none"
             raise ValueError(f"unknown argument {f'{prefix}{name}'!r}; known: {names}{hint}")
     values = {argument.name: argument.default for argument in arguments} | dict(given)

@@ -112,6 +112,7 @@ class AdvisorSearch:
         *,
         stopped: bool = False,
         intermediate: Sequence[JsonValue] = (),
+        duration: float | None = None,
     ) -> None:
         """Report the result of a trial; None for one that failed, or was `stopped` early.
 
@@ -120,8 +121,9 @@ class AdvisorSearch:
             value: its result.
             stopped: whether it was stopped early.
             intermediate: ignored; the advisor got each intermediate result from `should_stop`.
+            duration: ignored; no advisor is cost-aware.
         """
-        del intermediate
+        del intermediate, duration
         with _connection_lock:
             opened, number = self._open.pop(trial)
             self._monitor.tell(opened.parameters, value, self._space)

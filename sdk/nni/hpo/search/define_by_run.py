@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import timedelta
 from random import Random, SystemRandom
 from threading import RLock
 from typing import Any, Final
@@ -19,6 +20,7 @@ from nni.errors import NoMoreTrialError
 from nni.hpo.base import Tuner
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of, require_numbers
+from nni.hpo.search.durations import seconds_of
 from nni.hpo.search.earlier_results import EarlierResults, WarmStartWay, samples_of
 from nni.hpo.search.evaluation import TrialReporter
 from nni.hpo.search.local_results import LocalResults
@@ -295,6 +297,8 @@ class DefineByRunStudy(LocalResults):
         self._open: dict[int, _OpenTrial] = {}
         self._outcomes = Outcomes(self._objectives)
         self._learned: list[tuple[StudyTrial, JsonValue]] = []
+        self._durations_s: dict[int, float] = {}
+        """Run times that are known, by id of the trial."""
         """Trials that the tuner learns, in the order of `tell`; None for a failed one."""
 
     @property
@@ -395,6 +399,7 @@ class DefineByRunStudy(LocalResults):
         *,
         stopped: bool = False,
         intermediate: Sequence[JsonValue] = (),
+        duration: float | timedelta | None = None,
     ) -> None:
         """Report the result of an open trial; None for one that failed, or was `stopped` early.
 
@@ -404,18 +409,23 @@ class DefineByRunStudy(LocalResults):
                 a failed trial.
             stopped: whether a trial without a value was stopped early, see `Study.tell`.
             intermediate: its intermediate results, see `Study.tell`.
+            duration: run time of the trial, see `Study.tell`.
 
         Raises:
-            ValueError: the trial is not open, or the tuner does not support a hyperparameter.
+            ValueError: the trial is not open, the duration is not positive, or the tuner does not
+                support a hyperparameter.
             TypeError: the value is neither None nor numeric.
         """
         trial_id = trial.id if isinstance(trial, StudyTrial) else trial
         if value is not None:
             require_numbers("value must be", value, self._objectives)
+        duration_s = None if duration is None else seconds_of("duration", duration)
         with self._lock:
             opened = self._open.pop(trial_id, None)
             if opened is None:
                 raise ValueError(f"trial must be open, got id {trial_id!r}: unknown or told before")
+            if duration_s is not None:
+                self._durations_s[trial_id] = duration_s
             if value is not None:
                 self._outcomes.add(opened.trial, value)
             teaches = value is not None or not stopped
@@ -426,7 +436,13 @@ class DefineByRunStudy(LocalResults):
             elif self._inner is None:
                 return
             elif opened.asked is not None and opened.generation == self._generation:
-                self._inner.tell(opened.asked.id, value, stopped=stopped, intermediate=intermediate)
+                self._inner.tell(
+                    opened.asked.id,
+                    value,
+                    stopped=stopped,
+                    intermediate=intermediate,
+                    duration=duration_s,
+                )
             elif teaches:
                 self._import(self._inner, opened.trial, value)
 
@@ -497,7 +513,7 @@ class DefineByRunStudy(LocalResults):
         if codes is None:
             return  # an added trial may lie outside of a range that came later
         if value is not None:
-            inner.add_trial(codes, value)
+            inner.add_trial(codes, value, duration=self._durations_s.get(trial.id))
         elif not inner.stopped_because:
             inner.enqueue(codes)
             inner.tell(inner.ask(), None)

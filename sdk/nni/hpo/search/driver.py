@@ -59,6 +59,8 @@ class TrialEndCommand:
     event: str
     """SUCCEEDED, FAILED, EARLY_STOPPED, USER_CANCELED or SYS_CANCELED."""
     customized: bool
+    duration_s: float | None = None
+    """Seconds from the start to the end of the last attempt, by the log; None if unknown."""
 
     @property
     def success(self) -> bool:

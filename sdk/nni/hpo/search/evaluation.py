@@ -65,6 +65,9 @@ class TrialRecord:
     user_attrs: dict[str, JsonValue] = field(default_factory=dict)
     """Values that the objective has attached by `trial.set_user_attr`."""
 
+    duration_s: float | None = field(default=None, compare=False)
+    """Run time of the objective in seconds."""
+
 
 class Search(Protocol):
     """Protocol of an ask-and-tell search."""
@@ -84,6 +87,7 @@ class Search(Protocol):
         *,
         stopped: bool = False,
         intermediate: Sequence[JsonValue] = (),
+        duration: float | None = None,
     ) -> None:
         """Report the result of a trial; None for one that failed, or was `stopped` early."""
         ...
@@ -232,6 +236,7 @@ class ObjectiveEvaluator:
         early_stopper: that decides about running trials.
         objectives: metrics that a result must have.
         catch: exceptions that make a trial FAILED; others end the search.
+        clock: that the run time of a trial is measured by.
     """
 
     def __init__(
@@ -240,8 +245,10 @@ class ObjectiveEvaluator:
         early_stopper: EarlyStopper,
         objectives: Objectives,
         catch: tuple[type[Exception], ...] = (Exception,),
+        clock: Clock = time.monotonic,
     ) -> None:
         self._catch = catch
+        self._clock = clock
         self._call_objective = call
         self.early_stopper = early_stopper
         self._objectives = objectives
@@ -251,6 +258,7 @@ class ObjectiveEvaluator:
         history: list[JsonValue] = []
         result: JsonValue = None
         error: Exception | None = None
+        began_s = self._clock()
         try:
             result, stopped = self._call(trial, history)
             status: Status = "EARLY_STOPPED" if stopped else "SUCCEEDED"
@@ -267,6 +275,7 @@ class ObjectiveEvaluator:
             tuple(history),
             error,
             trial.user_attrs,
+            self._clock() - began_s,
         )
 
     def _call(self, trial: StudyTrial, history: list[JsonValue]) -> tuple[JsonValue, bool]:
@@ -379,6 +388,8 @@ class EvaluationLoop:
             record.result if succeeded else None,
             stopped=stopped,
             intermediate=record.intermediate,
+            # A clock of coarse ticks may have measured nothing.
+            duration=record.duration_s or None,
         )
         self._evaluation.early_stopper.end(record.id, success=succeeded)
         if record.error is not None:

@@ -151,6 +151,11 @@ class ManagedTuner(Tuner):
             tuner.set_objectives(plan.objectives)
 
     @property
+    def learns_durations(self) -> bool:
+        """True if the tuner learns the run times of trials."""
+        return self._tuner.learns_durations
+
+    @property
     def ended_because(self) -> str:
         """Reason of the rule that ended the search; empty while it goes on."""
         return self._monitor.reason
@@ -272,6 +277,8 @@ class ManagedTuner(Tuner):
             success: whether it has completed.
             **kwargs: see `Tuner.trial_end`; `intermediate` as the trial has reported it.
         """
+        if not self._tuner.learns_durations:
+            kwargs.pop("duration_s", None)
         reports = kwargs.pop("intermediate", None)
         if self._tuner.learns_stopped and isinstance(reports, list):
             shown = self._scalarizer.tuner_intermediates(reports)
@@ -285,6 +292,9 @@ class ManagedTuner(Tuner):
             self._transfer.learn(trial.configuration, math.nan)
         if trial.inner is not None:
             self._tuner.trial_end(trial.inner, success, **kwargs)
+        elif success and "duration_s" in kwargs:
+            known = {"parameter": trial.configuration, "duration_s": kwargs["duration_s"]}
+            self.import_durations([known])
         elif failed and self._tuner.imports_failures:
             self._import_results([TunerResult(trial.configuration, math.nan)])
 
@@ -295,14 +305,23 @@ class ManagedTuner(Tuner):
         experiment imports its own results.
         """
         tuner_results: list[TunerResult] = []
+        durations: list[dict[str, JsonValue]] = []
         for sample in samples(data):
             key = configuration_hash(sample.parameter)
             self._history.results.setdefault(key, sample.value)
             self._first = deque(c for c in self._first if configuration_hash(c) != key)
             tuner_results += self._scalarizer.tuner_results(sample.parameter, sample.value)
+            if sample.duration_s is not None:
+                durations.append({"parameter": sample.parameter, "duration_s": sample.duration_s})
             if self._transfer is not None:
                 self._transfer.learn(sample.parameter, sample.value)
         self._import_results(tuner_results)
+        self.import_durations(durations)
+
+    def import_durations(self, durations: list[dict[str, JsonValue]]) -> None:
+        """Pass run times of earlier trials to a tuner that learns them."""
+        if self._tuner.learns_durations and durations:
+            self._tuner.import_durations(durations)
 
     def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
         """Pass curves of earlier trials to a tuner that learns from stopped ones."""

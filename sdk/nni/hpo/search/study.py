@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
+from datetime import timedelta
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -13,6 +14,7 @@ from nni.hpo.base import EARLY_STOPPED, FAILED, Resumable, Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of, require_numbers
 from nni.hpo.registry.factory import create
+from nni.hpo.search.durations import seconds_of
 from nni.hpo.search.earlier_results import EarlierResults, WarmStartWay, split_by_way
 from nni.hpo.search.local_results import LocalResults
 from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
@@ -193,6 +195,7 @@ class Study(LocalResults):
         *,
         stopped: bool = False,
         intermediate: Sequence[JsonValue] = (),
+        duration: float | timedelta | None = None,
     ) -> None:
         """Report the result of an open trial; None for one that failed, or was `stopped` early.
 
@@ -205,25 +208,39 @@ class Study(LocalResults):
             intermediate: its intermediate results, oldest first. Those of a stopped trial are
                 compared with those of completed ones: a tuner with `learns_stopped` estimates its
                 final result.
+            duration: run time of the trial, in seconds or as a timedelta; None if unknown. A
+                cost-aware tuner learns it, others ignore it.
 
         Raises:
-            ValueError: the trial is not open: unknown, or its result was told.
+            ValueError: the trial is not open: unknown, or its result was told; or the duration is
+                not positive.
             TypeError: the value is neither None nor numeric.
+
+        Examples:
+            >>> from nni.hpo import Study
+            >>> space = {"width": {"_type": "loguniform", "_value": [1, 1000]}}
+            >>> study = Study(space, tuner_args={"cost_aware": True}, seed=0)
+            >>> study.tell(study.ask(), 0.5, duration=12.5)
+            >>> study.best_value
+            0.5
         """
         trial_id = trial.id if isinstance(trial, StudyTrial) else trial
         if value is not None:
             require_numbers("value must be", value, self._objectives)
+        duration_s = None if duration is None else seconds_of("duration", duration)
         with self._lock:
             opened = self._open.pop(trial_id, None)
             if opened is None:
                 raise ValueError(f"trial must be open, got id {trial_id!r}: unknown or told before")
-            self._learn(opened, value, stopped=stopped, intermediate=intermediate)
+            self._learn(opened, value, duration_s, stopped=stopped, intermediate=intermediate)
 
     def add_trial(
         self,
         parameters: JsonValue,
         value: JsonValue,
         user_attrs: Mapping[str, JsonValue] | None = None,
+        *,
+        duration: float | timedelta | None = None,
     ) -> StudyTrial:
         """Add and return a trial that was evaluated elsewhere, as a result that the tuner learns.
 
@@ -234,12 +251,14 @@ class Study(LocalResults):
             parameters: a configuration of the search space.
             value: its result, see `tell`.
             user_attrs: values to attach to it.
+            duration: its run time, see `tell`.
 
         Returns:
             The trial, with an id of its own.
 
         Raises:
-            ValueError: the configuration lies outside the search space, or violates a constraint.
+            ValueError: the configuration lies outside the search space, or violates a constraint;
+                or the duration is not positive.
             TypeError: the value is not numeric.
 
         Examples:
@@ -249,12 +268,15 @@ class Study(LocalResults):
             (0, 0.25)
         """
         require_numbers("value must be", value, self._objectives)
+        sample = {"parameter": deepcopy(parameters), "value": value}
+        if duration is not None:
+            sample["duration_s"] = seconds_of("duration", duration)
         attached = {key: checked_attribute(key, one) for key, one in (user_attrs or {}).items()}
         with self._lock:
             self._tuner.require_allowed("parameters", parameters)
             trial = StudyTrial(self._next_id, deepcopy(parameters), self._typed, attached)
             self._next_id += 1
-            self._tuner.resume_search([{"parameter": trial.parameters, "value": value}])
+            self._tuner.resume_search([sample])
             self._outcomes.add(trial, value)
             return trial
 
@@ -298,6 +320,7 @@ class Study(LocalResults):
         self,
         trial: StudyTrial,
         value: JsonValue,
+        duration_s: float | None,
         *,
         stopped: bool,
         intermediate: Sequence[JsonValue],
@@ -311,6 +334,8 @@ class Study(LocalResults):
         ending: dict[str, JsonValue] = {} if value is not None else {"event": event}
         if intermediate:
             ending["intermediate"] = list(intermediate)
+        if duration_s is not None:
+            ending["duration_s"] = duration_s
         self._tuner.trial_end(trial.id, value is not None, trial_job_id=str(trial.id), **ending)
 
     def state(self) -> dict[str, JsonValue]:

@@ -164,6 +164,7 @@ class TunerDriver:
         """Notify tuner and assessor of a trial's end; forget its metrics and configuration."""
         history = self._histories.get(command.trial_id)
         shown = history is not None and getattr(self._tuner, "learns_stopped", False)
+        timed = command.duration_s is not None and getattr(self._tuner, "learns_durations", False)
         if not command.customized:
             self._guard.call(
                 "trial_end",
@@ -173,6 +174,7 @@ class TunerDriver:
                 trial_job_id=command.trial_id,
                 **({} if command.success else {"event": command.event}),
                 **({"intermediate": list(history.values)} if history and shown else {}),
+                **({"duration_s": command.duration_s} if timed else {}),
             )
         if self._assessor is not None:
             self._guard.call(

@@ -337,7 +337,13 @@ class _Simulation:
             self._progress.append((self.now_s, ended.value))
         if status != "CUT_OFF":
             self._driver.trial_end(
-                TrialEndCommand(trial.name, trial.parameter_id, status, customized=False)
+                TrialEndCommand(
+                    trial.name,
+                    trial.parameter_id,
+                    status,
+                    customized=False,
+                    duration_s=self.now_s - trial.start_s,
+                )
             )
 
     def _record(self, trial: _Trial, status: Status, value: float | None) -> SimulatedTrial:

@@ -10,6 +10,11 @@ class DelegatingTuner(Tuner):
     _search: Tuner
     """The tuner that calls are forwarded to; set before the first call."""
 
+    @property
+    def learns_durations(self) -> bool:
+        """True if the chosen tuner learns the run times of trials."""
+        return self._search.learns_durations
+
     def update_search_space(self, search_space: JsonValue) -> None:
         """Set the search space, before the first proposal and at each change by the user."""
         self._search.update_search_space(search_space)
@@ -42,6 +47,10 @@ class DelegatingTuner(Tuner):
     def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
         """Pass curves of earlier trials to the chosen tuner."""
         self._search.import_curves(curves)
+
+    def import_durations(self, durations: list[dict[str, JsonValue]]) -> None:
+        """Pass run times of earlier trials to the chosen tuner."""
+        self._search.import_durations(durations)
 
     def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
         """Return the expected results of the chosen tuner; None if it has none."""

@@ -13,6 +13,11 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of
 from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.cost_arguments import (
+    COST_AWARE,
+    check_cost_arguments,
+    check_cost_outcomes,
+)
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.registry.rules import FloatRange
 from nni.hpo.space.parser import parse_space
@@ -41,6 +46,7 @@ _MOST_CLIMBS: Final = 250
     use_when="In general: the default for any space, one objective or several.",
     parallel="All are served; running trials count as if they had come out as predicted.",
     priors=True,
+    argument_check=check_cost_arguments,
     extra="hpo",
 )
 class AutoTuner(DelegatingTuner):
@@ -51,6 +57,10 @@ class AutoTuner(DelegatingTuner):
         seed: of all draws; None for different ones in every process.
         ask_time_limit: seconds, >= 0, that bound the work per ask: work is counted, not timed, so
             that the same calls give the same proposals on every machine.
+        cost_aware: whether the run time of a trial is a cost: the acquisition function is divided
+            by the predicted run time, to a power that falls as results come. For one objective.
+        cost_budget: seconds, > 0, of run time of all trials together, at which that power is 0;
+            None for a power that falls with the number of results.
 
     Examples:
         >>> from nni.hpo import optimize
@@ -71,6 +81,8 @@ class AutoTuner(DelegatingTuner):
         optimize_mode: Mode = "maximize",
         seed: Seed = None,
         ask_time_limit: Annotated[float, FloatRange(0, infinite=True)] = 0.05,
+        cost_aware: bool = False,  # noqa: FBT001, FBT002 - an argument of configurations
+        cost_budget: Annotated[float | None, FloatRange(0, open_low=True)] = None,
     ) -> None:
         self._seed = seed
         self._logged = ""
@@ -81,6 +93,8 @@ class AutoTuner(DelegatingTuner):
             most_samples=_MOST_SAMPLES,
             most_climbs=_MOST_CLIMBS,
             time_limit_s=float(ask_time_limit),
+            cost_aware=cost_aware,
+            cost_budget_s=cost_budget,
         )
         self.set_objectives(objectives_of(checked_optimize_mode(optimize_mode)))
 
@@ -94,7 +108,9 @@ class AutoTuner(DelegatingTuner):
     def set_objectives(self, objectives: Objectives) -> None:
         """Set the objectives, and choose the search for one loss or for several outcomes."""
         self._objectives = objectives
-        if objectives.several or objectives.limits:
+        several = objectives.several or bool(objectives.limits)
+        check_cost_outcomes({COST_AWARE: self._settings.cost_aware}, several_outcomes=several)
+        if several:
             settings = replace(self._settings, least_noise=_OUTCOME_NOISE)
             self._search = OutcomeSearch(_NAME, objectives, settings, self._seed)
         else:
@@ -150,6 +166,8 @@ def loss_explanation(search: GPSearch) -> str:
         text += "; good results are compared by the logarithm of their distance from the best"
     if search.space.search_space.has_priors:
         text += "; the first trials follow the user priors, later ones less with each result"
+    if search.learns_durations:
+        text += "; proposals are weighed by the predicted run time, less with each result"
     if search.has_plateaus:
         text += "; points on the plateau of a known one are passed over"
     return text

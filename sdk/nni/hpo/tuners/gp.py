@@ -29,6 +29,11 @@ from nni.hpo.encoding.numeric_space import NUMERIC_TYPES, numeric_space
 from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of
 from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.cost_arguments import (
+    COST_AWARE,
+    check_cost_arguments,
+    check_cost_outcomes,
+)
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.registry.rules import FloatRange, OneOf, WholeNumber
 from nni.hpo.tuners._delegating import DelegatingTuner
@@ -60,6 +65,7 @@ _NAME: Final = "GPTuner"
     space_check="nni.hpo.encoding.numeric_space:check_gp_space",
     any_space_with_outcomes=True,
     priors=True,
+    argument_check=check_cost_arguments,
     extra="hpo",
 )
 class GPTuner(DelegatingTuner):
@@ -82,6 +88,10 @@ class GPTuner(DelegatingTuner):
         selection_num_starting_points: candidates that gradient ascent starts from, at most.
         seed: of all draws; None for different ones in every process.
         ask_time_limit: seconds, >= 0, that bound the work per ask; see the departures.
+        cost_aware: whether the run time of a trial is a cost: `ei` or `poi` is divided by the
+            predicted run time, to a power that falls as results come. For one objective.
+        cost_budget: seconds, > 0, of run time of all trials together, at which that power is 0;
+            None for a power that falls with the number of results.
 
     Examples:
         >>> from nni.hpo import optimize
@@ -110,6 +120,8 @@ class GPTuner(DelegatingTuner):
         selection_num_starting_points: Annotated[int, WholeNumber(1)] = 250,
         seed: Seed = None,
         ask_time_limit: Annotated[float, FloatRange(0, infinite=True)] = 0.1,
+        cost_aware: bool = False,  # noqa: FBT001, FBT002 - an argument of configurations
+        cost_budget: Annotated[float | None, FloatRange(0, open_low=True)] = None,
     ) -> None:
         self._settings = GPSettings(
             Matern.of(nu),
@@ -118,6 +130,8 @@ class GPTuner(DelegatingTuner):
             most_samples=int(selection_num_warm_up),
             most_climbs=int(selection_num_starting_points),
             time_limit_s=_SHARE_OF_TIME * float(ask_time_limit),
+            cost_aware=cost_aware,
+            cost_budget_s=cost_budget,
         )
         self._utility = _acquisition(utility, kappa, xi)
         self._seed = seed
@@ -125,7 +139,9 @@ class GPTuner(DelegatingTuner):
 
     def set_objectives(self, objectives: Objectives) -> None:
         """Choose the search: for several outcomes or limits, or for one loss."""
-        if objectives.several or objectives.limits:
+        several = objectives.several or bool(objectives.limits)
+        check_cost_outcomes({COST_AWARE: self._settings.cost_aware}, several_outcomes=several)
+        if several:
             self._search = OutcomeSearch(_NAME, objectives, self._settings, self._seed)
         else:
             self._search = GPSearch(

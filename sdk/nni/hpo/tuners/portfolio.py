@@ -99,6 +99,11 @@ class PortfolioTuner(Tuner):
         return all(map(is_resumable, self._tuners))
 
     @property
+    def learns_durations(self) -> bool:
+        """True if one of the tuners learns the run times of trials."""
+        return any(tuner.learns_durations for tuner in self._tuners)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Labels of the tuners, in order."""
         return tuple(self._labels)
@@ -175,6 +180,8 @@ class PortfolioTuner(Tuner):
         tuner = self._tuners[index]
         if not tuner.learns_stopped:
             kwargs.pop("intermediate", None)
+        if not tuner.learns_durations:
+            kwargs.pop("duration_s", None)
         tuner.trial_end(parameter_id, success, **kwargs)
 
     def note_proposers(self, data: Sequence[dict[str, JsonValue]]) -> None:
@@ -219,6 +226,12 @@ class PortfolioTuner(Tuner):
         for tuner in self._tuners:
             if tuner.learns_stopped:
                 tuner.import_curves(curves)
+
+    def import_durations(self, durations: list[dict[str, JsonValue]]) -> None:
+        """Pass run times of earlier trials, of any proposer, to the tuners that learn them."""
+        for tuner in self._tuners:
+            if tuner.learns_durations:
+                tuner.import_durations(durations)
 
     def state(self) -> dict[str, JsonValue]:
         """Return the state of all tuners, shares and open trials as JSON.

@@ -137,8 +137,8 @@ def _body(command: commands.Command, *, eager: bool) -> dict[str, Any]:
             return {"op": "recorded", "parameters": [(id_, _plain(item)) for id_, item in recorded]}
         case commands.TellMetric():
             return _metric(command)
-        case commands.TellEnd(_, trial_id, parameter_id, state, customized):
-            return {"op": "trial_end", "end": (trial_id, parameter_id, state, customized)}
+        case commands.TellEnd():
+            return _end(command)
         case commands.ImportData() | commands.ImportTrials() | commands.ImportCurves():
             return _import(command)
         case commands.ImportReports(reports=reports):
@@ -230,6 +230,14 @@ def _metric(command: commands.TellMetric) -> dict[str, Any]:
     }
 
 
+def _end(command: commands.TellEnd) -> dict[str, Any]:
+    end = (command.trial_id, command.parameter_id, command.state, command.customized)
+    body: dict[str, Any] = {"op": "trial_end", "end": end}
+    if command.duration_s is not None:
+        body["duration_s"] = command.duration_s
+    return body
+
+
 def _import(
     command: commands.ImportData | commands.ImportTrials | commands.ImportCurves,
 ) -> dict[str, Any]:
@@ -250,6 +258,9 @@ def _import_trials(command: commands.ImportTrials) -> dict[str, Any]:
     for sample, proposer in zip(samples, command.proposers, strict=False):
         if proposer:
             sample["tuner"] = proposer
+    for sample, duration_s in zip(samples, command.durations_s, strict=False):
+        if duration_s is not None:
+            sample["duration_s"] = duration_s
     return {"op": "import_data", "data": samples, "own": True}
 
 

@@ -117,6 +117,8 @@ def _trial_event(event: event_pb2.Event) -> events.Event | None:
                 scheduled.parameters,
                 scheduled.source == trial_pb2.PARAMETER_SOURCE_CUSTOMIZED,
             )
+        case "trial_started":
+            return _started(event.trial_started)
         case "metric_reported":
             return _metric(event.metric_reported)
         case "trial_stop_requested":
@@ -125,9 +127,17 @@ def _trial_event(event: event_pb2.Event) -> events.Event | None:
             return events.TrialStopRequested(stop.trial_id, early=early)
         case "trial_ended":
             ended = event.trial_ended
-            return events.TrialEnded(ended.trial_id, _end_state(ended))
+            return events.TrialEnded(
+                ended.trial_id, _end_state(ended), ended.ended_at.ToMilliseconds()
+            )
         case _:
             return _algorithm_event(event)
+
+
+def _started(message: event_pb2.TrialStarted) -> events.Event | None:
+    """Return the start of an attempt; None without a time, which is all that matters of it."""
+    started_at_ms = message.started_at.ToMilliseconds()
+    return events.TrialStarted(message.trial_id, started_at_ms) if started_at_ms else None
 
 
 def _end_state(ended: event_pb2.TrialEnded) -> str:

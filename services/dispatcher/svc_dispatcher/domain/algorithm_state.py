@@ -10,7 +10,12 @@ from dataclasses import dataclass, replace
 
 from svc_dispatcher.domain import answers, commands, events
 from svc_dispatcher.domain.past_curves import PastCurves
-from svc_dispatcher.domain.past_results import PastResults, import_of, reports_to_assessor
+from svc_dispatcher.domain.past_results import (
+    PastResults,
+    PastTrial,
+    import_of,
+    reports_to_assessor,
+)
 from svc_dispatcher.domain.values import (
     AlgorithmChoice,
     ExperimentSetup,
@@ -35,6 +40,8 @@ class _Trial:
     """Kept likewise: label of the tuner, of several, that proposed the parameters."""
     stopping: bool = False
     """A stop was requested or advised."""
+    started_at_ms: int = 0
+    """Start of the latest attempt; 0: unknown."""
     earlier: bool = False
     """An earlier tuner proposed it: the present one imports the result when the trial ends."""
 
@@ -82,6 +89,8 @@ class AlgorithmState:
                 self._parameters(position, event)
             case events.TrialScheduled():
                 self._scheduled(event)
+            case events.TrialStarted():
+                self._attempt_started(event)
             case events.MetricReported():
                 self._metric(position, event)
             case events.TrialStopRequested():
@@ -318,6 +327,10 @@ class AlgorithmState:
                 )
             )
 
+    def _attempt_started(self, event: events.TrialStarted) -> None:
+        if event.trial_id in self._trials:
+            self._trials[event.trial_id].started_at_ms = event.started_at_ms
+
     def _stop_requested(self, event: events.TrialStopRequested) -> None:
         if event.trial_id in self._trials:
             self._trials[event.trial_id].stopping = True
@@ -326,22 +339,32 @@ class AlgorithmState:
         trial = self._trials.pop(event.trial_id, None)
         if trial is None:
             return
+        duration_s = _duration_s(trial, event.ended_at_ms)
         if not self._live:
-            self._keep_result(trial)
+            self._keep_result(trial, duration_s)
             self._past_curves.end(event.trial_id, trial.parameters, event.state, trial.final)
         if trial.earlier and trial.final is not None and not trial.customized:
             # Before the end: a checkpoint, which is taken after an end, holds the whole event.
-            sample = (trial.parameters, trial.final[0], "")
+            sample = PastTrial(trial.parameters, trial.final[0], duration_s=duration_s)
             self._commands.append(import_of(position, [sample]))
         customized = trial.customized or trial.earlier
         self._commands.append(
-            commands.TellEnd(position, event.trial_id, trial.parameter_id, event.state, customized)
+            commands.TellEnd(
+                position,
+                event.trial_id,
+                trial.parameter_id,
+                event.state,
+                customized,
+                duration_s,
+            )
         )
 
-    def _keep_result(self, trial: _Trial) -> None:
+    def _keep_result(self, trial: _Trial, duration_s: float | None = None) -> None:
         """Store a trial's result for later generations, unless customized or without a result."""
         if not trial.customized and trial.final is not None:
-            self._past.add_trial(trial.parameters, trial.final[0], trial.proposer)
+            self._past.add_trial(
+                PastTrial(trial.parameters, trial.final[0], trial.proposer, duration_s)
+            )
 
     def _imported(self, position: Position, event: events.DataImported) -> None:
         if not self._live:
@@ -394,3 +417,9 @@ class AlgorithmState:
         if not news and not exhausted:
             return []
         return [answers.Generated(output.position, "", tuple(news), exhausted)]
+
+
+def _duration_s(trial: _Trial, ended_at_ms: int) -> float | None:
+    """Return the run time of a trial's last attempt; None if a time is missing or too early."""
+    known = 0 < trial.started_at_ms < ended_at_ms
+    return (ended_at_ms - trial.started_at_ms) / 1000 if known else None

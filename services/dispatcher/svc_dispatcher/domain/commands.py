@@ -80,6 +80,8 @@ class TellEnd:
     parameter_id: int
     state: str
     customized: bool
+    duration_s: float | None = None
+    """From the start to the end of the last attempt; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ class ImportTrials:
     samples: tuple[tuple[Payload, Payload], ...]
     proposers: tuple[str, ...] = ()
     """Labels of the tuners that proposed them, where several share the trials; else none."""
+    durations_s: tuple[float | None, ...] = ()
+    """Run times, None for one that is unknown; empty: all are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ __all__ = [
     "TrialEnded",
     "TrialEvent",
     "TrialScheduled",
+    "TrialStarted",
     "TrialStopRequested",
     "TrialsRequested",
 ]
@@ -88,6 +89,15 @@ class TrialScheduled:
 
 
 @dataclass(frozen=True, slots=True)
+class TrialStarted:
+    """Event: an attempt of a trial has started."""
+
+    trial_id: str
+    started_at_ms: int
+    """By the clock of the agent."""
+
+
+@dataclass(frozen=True, slots=True)
 class MetricReported:
     """Event: a trial has reported an intermediate or final metric."""
 
@@ -116,6 +126,8 @@ class TrialEnded:
     state: str
     """SUCCEEDED, FAILED, EARLY_STOPPED, USER_CANCELED or SYS_CANCELED: the last one also if
     the infrastructure has failed the trial, which tells nothing about its parameters."""
+    ended_at_ms: int = 0
+    """By the clock of the agent, or of the manager where that ended the trial; 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +177,7 @@ TrialEvent: TypeAlias = (
     TrialsRequested
     | ParametersGenerated
     | TrialScheduled
+    | TrialStarted
     | MetricReported
     | TrialStopRequested
     | TrialEnded

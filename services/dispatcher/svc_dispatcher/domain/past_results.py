@@ -1,6 +1,7 @@
 """Results and reports of earlier generations, as commands for the host of a later one."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from svc_dispatcher.domain import commands
@@ -10,25 +11,31 @@ REPORTS_AT_ONCE: Final = 1_000
 """Maximum reports of one `ImportReports`: a command is one message to the host."""
 
 
+@dataclass(frozen=True, slots=True)
+class PastTrial:
+    """Trial with a result: parameters, result, tuner that proposed it, and run time."""
+
+    parameters: Payload
+    value: Payload
+    proposer: str = ""
+    """Label of the tuner, of several, that proposed it; else empty."""
+    duration_s: float | None = None
+    """None: unknown."""
+
+
 class PastResults:
     """Results of earlier trials and data that users imported, in the order of the log."""
 
     def __init__(self) -> None:
-        self._items: list[Payload | list[tuple[Payload, Payload, str]]] = []
+        self._items: list[Payload | list[PastTrial]] = []
 
-    def add_trial(self, parameters: Payload, value: Payload, proposer: str) -> None:
-        """Append the result of a trial.
-
-        Args:
-            parameters: its configuration.
-            value: its final result.
-            proposer: label of the tuner, of several, that proposed it; else empty.
-        """
+    def add_trial(self, trial: PastTrial) -> None:
+        """Append the result of a trial."""
         if not self._items or not isinstance(self._items[-1], list):
             self._items.append([])
-        samples = self._items[-1]
-        assert isinstance(samples, list), "appended above"
-        samples.append((parameters, value, proposer))
+        trials = self._items[-1]
+        assert isinstance(trials, list), "appended above"
+        trials.append(trial)
 
     def add_data(self, data: Payload) -> None:
         """Append data that the user has imported."""
@@ -36,9 +43,9 @@ class PastResults:
 
     def remove_proposers(self) -> None:
         """Remove the labels of the tuners: those of another tuner mean nothing to the next one."""
-        for samples in self._items:
-            if isinstance(samples, list):
-                samples[:] = [(parameters, value, "") for parameters, value, _ in samples]
+        for item in self._items:
+            if isinstance(item, list):
+                item[:] = [replace(trial, proposer="") for trial in item]
 
     def import_commands(self, position: Position) -> Iterator[commands.Command]:
         """Yield the commands that import all of it, in order."""
@@ -53,20 +60,20 @@ class PastResults:
         self._items.clear()
 
 
-def import_of(
-    position: Position, samples: list[tuple[Payload, Payload, str]]
-) -> commands.ImportTrials:
-    """Return the command that imports results of trials, with the labels of their tuners if any.
+def import_of(position: Position, trials: list[PastTrial]) -> commands.ImportTrials:
+    """Return the command that imports results of trials, with labels and run times if any.
 
     Args:
         position: event that the command comes from.
-        samples: parameters, result and label; an empty label for none.
+        trials: whose results are imported.
     """
-    proposers = tuple(proposer for _, _, proposer in samples)
+    proposers = tuple(trial.proposer for trial in trials)
+    durations_s = tuple(trial.duration_s for trial in trials)
     return commands.ImportTrials(
         position,
-        tuple((parameters, value) for parameters, value, _ in samples),
+        tuple((trial.parameters, trial.value) for trial in trials),
         proposers if any(proposers) else (),
+        durations_s if any(durations_s) else (),
     )
 
 

@@ -4,6 +4,7 @@ After an initial design, proposals maximise the acquisition function of a Gaussi
 trust region around the best configuration, or anywhere. When that gains nothing any more, some
 proposals look for marked improvements only, and among options that were seldom tried.
 Configurations on the plateau of a known result are avoided. TPE may make a share of the proposals.
+A cost-aware search divides the acquisition function by the predicted run time of the trial.
 
 Source of the parts: see `candidates`, `search_modes`, `initial_design`, `gp_regression`,
 `plateaus`.
@@ -17,6 +18,8 @@ import numpy as np
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.acceptance import accepted
+from nni.hpo.models.cost_model import CostPrediction
 from nni.hpo.models.gp_model import MOST_MODELLED, FittedGP, GPModel
 from nni.hpo.models.gp_regression import GPPosterior, Kernel
 from nni.hpo.models.loss_model import LossModel
@@ -40,6 +43,7 @@ from nni.hpo.tuners.bayesian.candidates import (
     region_around,
     whole_region,
 )
+from nni.hpo.tuners.bayesian.cost_acquisition import divided_by_cost
 from nni.hpo.tuners.bayesian.initial_design import InitialDesign
 from nni.hpo.tuners.bayesian.outcome_models import NOTABLE_NOISE
 from nni.hpo.tuners.bayesian.prior_acquisition import weighted_by_prior
@@ -52,6 +56,7 @@ from nni.hpo.tuners.bayesian.search_modes import (
     option_weights,
 )
 from nni.hpo.tuners.bayesian.tpe_proposer import TPEProposer
+from nni.hpo.tuners.bayesian.trial_costs import TrialCosts
 
 LOCAL_SHARE: Final = 0.6
 """Share of the proposals of the Gaussian process that lie in the trust region."""
@@ -63,6 +68,8 @@ _MARGIN: Final = 0.05
 _RUNNING_MARGIN: Final = 0.001
 """The same beyond the predictions of running trials; without it all of them would be proposed in
 the same basin."""
+_DENSITY_DRAWS: Final = 5
+"""Proposals of TPE of which one is accepted by its predicted cost."""
 
 
 class GPSearch(ModelBasedTuner[float]):
@@ -102,7 +109,19 @@ class GPSearch(ModelBasedTuner[float]):
         self._proposals: dict[int, tuple[SearchMode, float]] = {}
         """Mode and region size of the running trials."""
         self._mode: SearchMode = "design"
+        budget_s = settings.cost_budget_s
+        self._costs = TrialCosts(self._space, budget_s) if settings.cost_aware else None
         self._start_over()
+
+    @property
+    def learns_durations(self) -> bool:
+        """True if the search is cost-aware."""
+        return self._costs is not None
+
+    @property
+    def costs(self) -> TrialCosts | None:
+        """Run times of the trials; None unless the search is cost-aware."""
+        return self._costs
 
     @property
     def space(self) -> EncodedSpace:
@@ -148,6 +167,8 @@ class GPSearch(ModelBasedTuner[float]):
         """Learn a result; adapt the trust region by whether it improved the incumbent."""
         best, count = min(self._losses, default=np.inf), len(self._losses)
         super().receive_trial_result(parameter_id, parameters, value, **kwargs)
+        if self._costs is not None:
+            self._costs.complete(parameter_id, parameters)
         self._adapt(parameter_id, best, count)
 
     def _adapt(self, parameter_id: int, best: float, count: int) -> None:
@@ -170,7 +191,26 @@ class GPSearch(ModelBasedTuner[float]):
         """Process the end of a trial; adapt the trust region if an estimated loss was learnt."""
         best, count = min(self._losses, default=np.inf), len(self._losses)
         super().trial_end(parameter_id, success, **kwargs)
+        if self._costs is not None:
+            self._costs.end(parameter_id, kwargs.get("duration_s"), success=success)
+            self._prepared = None  # it does not know the run time
         self._adapt(parameter_id, best, count)
+
+    def import_durations(self, durations: list[dict[str, JsonValue]]) -> None:
+        """Learn run times of earlier trials, if the search is cost-aware."""
+        if self._costs is not None:
+            self._costs.learn_all(durations)
+            self._prepared = None
+
+    def state(self) -> dict[str, JsonValue]:
+        """See the base; with the run times of a cost-aware search."""
+        return super().state() | ({} if self._costs is None else {"costs": self._costs.state()})
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """See the base."""
+        super().load_state(state)
+        if self._costs is not None:
+            self._costs.load_state(state["costs"])
 
     def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
         """Return the posterior means of results; None unless the fitted noise is notable.
@@ -230,12 +270,28 @@ class GPSearch(ModelBasedTuner[float]):
         plateaus = self._plateaus.update(self._vectors, self._losses, list(self._running.values()))
         found = None
         if self._mode == "density" and self._tpe is not None:
-            found = self._tpe.propose(self._space, self._taken(), plateaus)
+            found = self._density_proposal(self._tpe, plateaus)
             if found is None:
                 self._mode = "global"
         if found is None:
             found = self._most_promising(plateaus)
         return self._random_vector() if found is None else found
+
+    def _density_proposal(self, tpe: TPEProposer, plateaus: KnownPlateaus | None) -> Floats | None:
+        """Return a proposal of TPE; of several, one accepted by its cost, if that is known."""
+        taken, cost = self._taken(), self._predicted_cost()
+        if cost is None:
+            return tpe.propose(self._space, taken, plateaus)
+        proposed = (tpe.propose(self._space, taken, plateaus) for _ in range(_DENSITY_DRAWS))
+        draws = [vector for vector in proposed if vector is not None]
+        if not draws:
+            return None
+        weights = cost.log_weight(self._space.features(np.array(draws)))
+        return accepted(draws, (weights - weights.max()).tolist(), self._prior)
+
+    def _predicted_cost(self) -> CostPrediction | None:
+        """Return the predicted cost of a trial; None unless it is known and counts."""
+        return None if self._costs is None else self._costs.prediction(len(self._losses))
 
     def _most_promising(self, plateaus: KnownPlateaus | None) -> Floats | None:
         """Return the vector of greatest acquisition in the current mode; None if none is left."""
@@ -250,6 +306,7 @@ class GPSearch(ModelBasedTuner[float]):
         loss_acquisition = LossAcquisition(space, posterior, self._acquisition, incumbent, plateaus)
         acquisition = weighted_by_success(space, loss_acquisition, self._feasibility())
         acquisition = weighted_by_prior(acquisition, self._user_prior, len(self._losses))
+        acquisition = divided_by_cost(space, acquisition, self._predicted_cost())
         optimizer = AcquisitionOptimizer(space, acquisition, self._taken(), budget)
         listed = space.all_vectors(budget.samples)
         if listed is not None:
@@ -335,6 +392,8 @@ class GPSearch(ModelBasedTuner[float]):
         self._progress = RecentGains()
         self._design.reset(self._space, self._rng)
         self._user_prior = space_prior(self._space)
+        if self._costs is not None:
+            self._costs = self._costs.moved_to(self._space)
 
     def _reset_model(self) -> None:
         self._model.reset()
@@ -350,6 +409,7 @@ class GPSearch(ModelBasedTuner[float]):
             "ways": [[number, *proposal] for number, proposal in self._proposals.items()],
             **self._design.state(),
             **({} if self._tpe is None else {"density": self._tpe.state()}),
+            **({} if self._costs is None else {"cost_model": self._costs.model_state()}),
         }
 
     def _load_model_state(self, state: JsonValue) -> None:
@@ -361,3 +421,5 @@ class GPSearch(ModelBasedTuner[float]):
         self._design.load_state(state)
         if self._tpe is not None:
             self._tpe.load_state(state["density"])
+        if self._costs is not None:
+            self._costs.load_model_state(state["cost_model"])

@@ -20,6 +20,10 @@ class GPSettings:
     most_samples: int
     most_climbs: int
     time_limit_s: float
+    cost_aware: bool = False
+    """Whether the run times of trials are weighed."""
+    cost_budget_s: float | None = None
+    """See `cost_exponent`."""
 
 
 @dataclass(frozen=True, slots=True)

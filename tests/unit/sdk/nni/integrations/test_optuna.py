@@ -237,3 +237,14 @@ def test_sampler_learns_what_pruned_trials_have_reported() -> None:
     study.optimize(pruned, n_trials=2)
 
     assert [loss for _, loss in sampler._tuner.state()["observed"]] == [1.0, 2.0]
+
+
+def test_cost_aware_sampler_learns_the_run_times_of_its_own_and_of_other_trials() -> None:
+    space = {"x": FloatDistribution(-1, 1), "depth": IntDistribution(1, 8, log=True)}
+    study = optuna_study(trials=2)
+    sampler: Any = NNISampler("auto", {"cost_aware": True}, search_space=space, seed=0)
+    study.sampler = sampler
+
+    study.optimize(objective, n_trials=2)
+
+    assert len(sampler._tuner.state()["costs"]["measured"]) == 4

@@ -149,6 +149,10 @@ COMMANDS = {
         commands.TellEnd(AT, "t", 2, "FAILED", customized=True),
         {"op": "trial_end", "end": ["t", 2, "FAILED", True]},
     ),
+    "end with a run time": (
+        commands.TellEnd(AT, "t", 2, "SUCCEEDED", customized=False, duration_s=3.5),
+        {"op": "trial_end", "end": ["t", 2, "SUCCEEDED", False], "duration_s": 3.5},
+    ),
     "import": (
         commands.ImportData(AT, to_value([1])),
         {"op": "import_data", "data": [1]},
@@ -164,6 +168,16 @@ COMMANDS = {
         {
             "op": "import_data",
             "data": [{"parameter": 1, "value": 2}, {"parameter": 3, "value": 4, "tuner": "TPE"}],
+            "own": True,
+        },
+    ),
+    "import of trials with run times": (
+        commands.ImportTrials(
+            AT, ((to_value(1), to_value(2)), (to_value(3), to_value(4))), durations_s=(None, 3.5)
+        ),
+        {
+            "op": "import_data",
+            "data": [{"parameter": 1, "value": 2}, {"parameter": 3, "value": 4, "duration_s": 3.5}],
             "own": True,
         },
     ),

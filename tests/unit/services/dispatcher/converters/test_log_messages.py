@@ -64,6 +64,16 @@ def test_events_keep_their_places_among_those_that_do_not_matter() -> None:
     assert found == [(Position(9, 1), events.TrialEnded("t", "EARLY_STOPPED"))]
 
 
+def test_times_of_a_trial_are_milliseconds() -> None:
+    started = event_pb2.TrialStarted(trial_id="t")
+    started.started_at.FromMilliseconds(2_000)
+    ended = event_pb2.TrialEnded(trial_id="t", state=trial_pb2.TRIAL_STATE_SUCCEEDED)
+    ended.ended_at.FromMilliseconds(5_500)
+
+    assert one(trial_started=started) == events.TrialStarted("t", 2_000)
+    assert one(trial_ended=ended) == events.TrialEnded("t", "SUCCEEDED", 5_500)
+
+
 @pytest.mark.parametrize(
     ("infrastructure", "state"),
     [(True, "SYS_CANCELED"), (False, "FAILED")],  # False: a log of an earlier version, too

@@ -368,6 +368,58 @@ def test_trial_that_runs_at_the_hand_over_is_imported_at_its_end(*, early: bool)
     ]
 
 
+def timed(number: int, started_at_ms: int, ended_at_ms: int) -> tuple[events.Event, ...]:
+    """Return the events of a trial between two times, with a first attempt that was lost."""
+    return (
+        *answered(number),
+        events.TrialStarted(f"t{number}", 1),
+        events.TrialStarted(f"t{number}", started_at_ms),
+        reported(number, 0.5),
+        events.TrialEnded(f"t{number}", "SUCCEEDED", ended_at_ms),
+    )
+
+
+@pytest.mark.parametrize(
+    ("started_at_ms", "ended_at_ms", "duration_s"),
+    [(2_000, 5_500, 3.5), (0, 5_500, None), (2_000, 0, None), (2_000, 2_000, None)],
+)
+def test_run_time_is_that_of_the_last_attempt_by_the_log(
+    started_at_ms: int, ended_at_ms: int, duration_s: float | None
+) -> None:
+    log = Log()
+    log.add(*timed(0, started_at_ms, ended_at_ms))
+
+    end = log.live()[-1]
+
+    assert isinstance(end, commands.TellEnd)
+    assert end.duration_s == duration_s
+
+
+def test_next_generation_imports_run_times_with_the_results() -> None:
+    log = Log()
+    log.add(*timed(0, 2_000, 5_500))
+    log.run_trial(1, 0.6)
+    log.add(events.ExperimentEnded())
+
+    at = log.add(events.AlgorithmRequested(2))
+    _, imported = log.live()
+
+    assert imported == commands.ImportTrials(
+        at, (("p0", 0.5), ("p1", 0.6)), durations_s=(3.5, None)
+    )
+
+
+def test_successor_imports_the_run_time_of_a_trial_that_ran_at_the_hand_over() -> None:
+    log = Log()
+    *begun, ended = timed(0, 2_000, 5_500)
+    log.add(*begun, events.AlgorithmRequested(2, tuner=SUCCESSOR))
+    log.live()
+
+    at = log.add(ended)
+
+    assert log.new()[0] == commands.ImportTrials(at, (("p0", 0.5),), durations_s=(3.5,))
+
+
 def test_trial_without_a_result_and_one_of_the_user_are_not_imported() -> None:
     log = Log()
     log.add(*answered(0), *answered(1, customized=True), reported(1, 0.9))

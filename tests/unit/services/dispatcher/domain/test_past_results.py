@@ -3,7 +3,12 @@
 import pytest
 
 from svc_dispatcher.domain import commands, past_results
-from svc_dispatcher.domain.past_results import PastResults, import_of, reports_to_assessor
+from svc_dispatcher.domain.past_results import (
+    PastResults,
+    PastTrial,
+    import_of,
+    reports_to_assessor,
+)
 from svc_dispatcher.domain.values import Position
 
 AT = Position(9, 0)
@@ -12,31 +17,31 @@ BEFORE = Position(3, 0)
 
 def test_results_and_imported_data_keep_their_order() -> None:
     past = PastResults()
-    past.add_trial("p0", 1, "")
-    past.add_trial("p1", 2, "TPE")
+    past.add_trial(PastTrial("p0", 1))
+    past.add_trial(PastTrial("p1", 2, "TPE"))
     past.add_data("data")
-    past.add_trial("p2", 3, "")
+    past.add_trial(PastTrial("p2", 3, duration_s=1.5))
 
     assert list(past.import_commands(AT)) == [
         commands.ImportTrials(AT, (("p0", 1), ("p1", 2)), ("", "TPE")),
         commands.ImportData(AT, "data"),
-        commands.ImportTrials(AT, (("p2", 3),)),
+        commands.ImportTrials(AT, (("p2", 3),), durations_s=(1.5,)),
     ]
 
 
 def test_removed_proposers_are_not_imported() -> None:
     past = PastResults()
-    past.add_trial("p0", 1, "TPE")
+    past.add_trial(PastTrial("p0", 1, "TPE"))
     past.add_data("data")
 
     past.remove_proposers()
 
-    assert next(past.import_commands(AT)) == import_of(AT, [("p0", 1, "")])
+    assert next(past.import_commands(AT)) == import_of(AT, [PastTrial("p0", 1)])
 
 
 def test_cleared_results_are_gone() -> None:
     past = PastResults()
-    past.add_trial("p0", 1, "")
+    past.add_trial(PastTrial("p0", 1))
 
     past.clear()
 

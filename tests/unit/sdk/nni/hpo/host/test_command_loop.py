@@ -398,3 +398,38 @@ def test_checkpoint_of_the_same_log_is_used(
     assert longer == replay(history(unused, RESULTS))
     assert "restored from its checkpoint" in caplog.text
     assert "refused" not in caplog.text
+
+
+def cost_aware_proposals(*, timed: bool) -> list[Any]:
+    """Return the parameters of nine trials, one after the other, that take ever longer."""
+    commands: list[dict[str, Any]] = []
+    for number in range(9):
+        trial, at = f"t{number}", 10 + 3 * number
+        commands += [
+            generate("r", number) | {"position": [at, 0]},
+            {
+                "op": "metric",
+                "position": [at + 1, 0],
+                "metric": [trial, 1, number, True, 0, number % 4, False],
+            },
+            {
+                "op": "trial_end",
+                "position": [at + 2, 0],
+                "end": [trial, number, "SUCCEEDED", False],
+                **({"duration_s": 3.0**number} if timed else {}),
+            },
+        ]
+    auto = {"name": "auto", "class_args": {"cost_aware": True, "optimize_mode": "minimize"}}
+    return [
+        message["parameters"][0][1]
+        for message in run(initialize(tuner=auto), *commands)
+        if "parameters" in message
+    ]
+
+
+def test_run_times_reach_a_cost_aware_tuner_and_a_replay_repeats_its_proposals() -> None:
+    timed = cost_aware_proposals(timed=True)
+
+    assert len(timed) == 9
+    assert timed == cost_aware_proposals(timed=True)
+    assert timed != cost_aware_proposals(timed=False)

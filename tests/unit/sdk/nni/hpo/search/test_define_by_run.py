@@ -350,3 +350,18 @@ def test_added_trial_lies_within_known_ranges() -> None:
         study.add_trial({"x": 9}, 1.0)
     with pytest.raises(TypeError, match="parameters must be a dict"):
         study.add_trial([9], 1.0)  # type: ignore[arg-type]  # the error is tested
+
+
+def test_run_times_are_learned_again_when_a_trial_suggests_more() -> None:
+    study = DefineByRunStudy(tuner="auto", tuner_args={"cost_aware": True}, seed=0)
+    for count in range(1, 3):
+        for _ in range(2):
+            trial = study.ask()
+            values = [trial.suggest_int(f"x{number}", 0, 5) for number in range(count)]
+            study.tell(trial, float(sum(values)), duration=2.0)
+
+    inner = study._inner
+
+    assert inner is not None
+    costs = inner.state()["tuner"]["tuner"]["costs"]
+    assert [seconds for _, seconds in costs["measured"]] == [2.0] * 4

@@ -1,10 +1,11 @@
 """Evaluation of trials in one process."""
 
+import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -62,6 +63,7 @@ class Numbers:
         *,
         stopped: bool = False,
         intermediate: Sequence[object] = (),
+        duration: float | None = None,
     ) -> None:
         self.results[trial] = value
 
@@ -181,3 +183,31 @@ def test_no_trial_starts_after_the_timeout(timeout: float | timedelta) -> None:
     records = EvaluationLoop(study, evaluation, 100, deadline(timeout, clock), clock).run_here()
 
     assert len(records) == 3  # at 0, 4 and 8 seconds
+
+
+def test_run_time_of_the_objective_is_measured_and_told() -> None:
+    class Timed(Numbers):
+        durations: ClassVar[list[float | None]] = []
+
+        def tell(
+            self,
+            trial: int,
+            value: object,
+            *,
+            stopped: bool = False,
+            intermediate: Sequence[object] = (),
+            duration: float | None = None,
+        ) -> None:
+            self.durations.append(duration)
+
+    now_s = itertools.count(10.0, 2.5)
+    evaluation = ObjectiveEvaluator(
+        lambda trial, _: trial.parameters,
+        AssessorStopper(None),
+        MINIMIZED,
+        clock=lambda: next(now_s),
+    )
+
+    records = EvaluationLoop(Timed(2), evaluation, 2, math.inf).run_here()
+
+    assert [record.duration_s for record in records] == Timed.durations == [2.5, 2.5]

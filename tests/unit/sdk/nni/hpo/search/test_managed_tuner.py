@@ -374,3 +374,65 @@ def test_tuner_that_learns_nothing_from_stops_gets_no_curves() -> None:
     ready(inner).import_curves([{"parameter": {"x": 1}, "value": None, "intermediate": [4]}])
 
     assert inner.curves == []
+
+
+class CostTuner(RecordingTuner):
+    """Tuner that also records run times."""
+
+    def __init__(self, *proposals: int) -> None:
+        super().__init__(*proposals)
+        self.endings: list[dict[str, object]] = []
+        self.durations: list[JsonValue] = []
+
+    @property
+    def learns_durations(self) -> bool:
+        return True
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:
+        self.endings.append(kwargs)
+
+    def import_durations(self, durations: list[dict[str, JsonValue]]) -> None:
+        self.durations += durations
+
+
+def test_run_times_reach_a_tuner_that_learns_them() -> None:
+    inner = CostTuner(1)
+    tuner = ready(inner, first=({"x": 3},))
+    for parameter_id in range(2):
+        ((_, parameters),) = generate(tuner, [parameter_id]).parameters
+        tuner.receive_trial_result(parameter_id, parameters, 1.0)
+        tuner.trial_end(parameter_id, True, duration_s=2.5)
+
+    assert tuner.learns_durations
+    assert inner.durations == [{"parameter": {"x": 3}, "duration_s": 2.5}]  # it did not propose it
+    assert inner.endings == [{"duration_s": 2.5}]
+
+
+def test_run_times_of_samples_are_imported_where_they_are_known() -> None:
+    inner = CostTuner()
+    tuner = ready(inner)
+
+    tuner.import_data(
+        [
+            {"parameter": {"x": 1}, "value": 1, "duration_s": 2.5},
+            {"parameter": {"x": 2}, "value": 2},
+        ]
+    )
+
+    assert inner.imported == [(1, 1), (2, 2)]
+    assert inner.durations == [{"parameter": {"x": 1}, "duration_s": 2.5}]
+
+
+def test_run_times_do_not_reach_other_tuners() -> None:
+    class Strict(RecordingTuner):
+        def trial_end(self, parameter_id: int, success: bool) -> None:  # type: ignore[override] # no keywords
+            self.ended.append((parameter_id, success))
+
+    inner = Strict(1)
+    tuner = ready(inner)
+    generate(tuner, [0])
+
+    tuner.trial_end(0, True, duration_s=2.5)
+
+    assert not tuner.learns_durations
+    assert inner.ended == [(0, True)]

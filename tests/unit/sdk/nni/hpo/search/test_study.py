@@ -5,6 +5,7 @@ import math
 import random
 import threading
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated
 
 import numpy as np
@@ -527,3 +528,40 @@ def test_asking_for_the_recommended_trial_changes_no_proposal() -> None:
     assert first.recommended == first.recommended
 
     assert first.ask() == second.ask()
+
+
+def test_run_times_of_told_and_added_trials_are_learned_by_a_cost_aware_tuner() -> None:
+    study = Study(SPACE, tuner_args={"cost_aware": True}, seed=0)
+
+    study.tell(study.ask(), 1.0, duration=timedelta(minutes=1))
+    study.add_trial({"x": 0.5}, 2.0, duration=2.5)
+    study.tell(study.ask(), None, duration=7)
+
+    state = study.state()["tuner"]["tuner"]["costs"]
+    assert [seconds for _, seconds in state["measured"]] == [60.0, 2.5]
+    assert state["spent_s"] == 69.5
+
+
+def test_run_times_are_ignored_by_other_tuners_but_must_be_positive() -> None:
+    study = Study(SPACE, tuner="Random", seed=0)
+    trial = study.ask()
+
+    with pytest.raises(ValueError, match="duration must be a finite number of seconds > 0"):
+        study.tell(trial, 1.0, duration=0)
+    study.tell(trial, 1.0, duration=3)
+
+    assert study.best_value == 1.0
+
+
+def test_cost_aware_study_repeats_with_its_run_times() -> None:
+    def play() -> list[float]:
+        study = Study(SPACE, tuner_args={"cost_aware": True}, seed=1)
+        seen = []
+        for _ in range(8):
+            trial = study.ask()
+            x = trial.parameters["x"]
+            study.tell(trial, x * x, duration=10**x)
+            seen.append(x)
+        return seen
+
+    assert play() == play()

@@ -315,3 +315,26 @@ def test_earlier_reports_reach_the_assessor_alone(bench: Bench) -> None:
     assert bench.assessor.ended == [("a", True)]
     assert bench.said == [{"stop": "c"}]
     assert bench.tuner.calls == []
+
+
+class Timed(Recorder):
+    """Learns run times, too."""
+
+    @property
+    def learns_durations(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("tuner", "known"), [(Recorder(), {}), (Timed(), {"duration_s": 3.5})])
+def test_end_carries_the_run_time_for_a_tuner_that_learns_it(
+    tuner: Recorder, known: dict[str, Any]
+) -> None:
+    driver = TunerDriver(tuner, None, {}, list[Any]().append)
+
+    driver.trial_end(TrialEndCommand("t", 0, "SUCCEEDED", customized=False, duration_s=3.5))
+    driver.trial_end(TrialEndCommand("u", 1, "SUCCEEDED", customized=False))
+
+    assert tuner.calls == [
+        ("end", 0, True, {"trial_job_id": "t", **known}),
+        ("end", 1, True, {"trial_job_id": "u"}),
+    ]

@@ -281,3 +281,22 @@ def test_an_algorithm_that_raises_is_not_passed_over() -> None:
 
     with pytest.raises(RuntimeError, match="receive_trial_result failed"):
         simulate(table(), tuner=Broken(0.1))
+
+
+class Timed(Scripted):
+    """Tuner that also learns run times."""
+
+    @property
+    def learns_durations(self) -> bool:
+        return True
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: Any) -> None:
+        self.ends.append((parameter_id, kwargs["duration_s"]))
+
+
+def test_run_times_are_those_of_the_virtual_clock() -> None:
+    tuner = Timed(1.0, 0.5)
+
+    simulate(table(), tuner=tuner)
+
+    assert tuner.ends == [(0, 2.0 * STEPS), (1, 1.5 * STEPS)]

@@ -18,6 +18,7 @@ MIXED = {
     "layers": {"_type": "randint", "_value": [1, 9]},
     "kind": {"_type": "choice", "_value": ["a", "b", "c"]},
 }
+LINE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 BRANCHED = {
     "model": {
         "_type": "choice",
@@ -298,3 +299,25 @@ def test_several_objectives_follow_user_priors_too() -> None:
 
     # Two deviations on either side; a fifth of the range.
     assert near >= 8
+
+
+def test_cost_aware_study_learns_run_times_and_explains_it() -> None:
+    study = Study(LINE, tuner_args={"cost_aware": True}, seed=0)
+    for _ in range(20):
+        trial = study.ask()
+        x = trial.parameters["x"]
+        study.tell(trial, (x - 0.5) ** 2, duration=100**x)
+
+    assert abs(study.best_parameters["x"] - 0.5) < 0.05
+    assert "weighed by the predicted run time" in study.explanation
+
+
+@pytest.mark.parametrize("tuner", ["auto", "GPTuner"])
+def test_several_objectives_are_refused_by_a_cost_aware_tuner(tuner: str) -> None:
+    with pytest.raises(ValueError, match="cost_aware must be false with several objectives"):
+        Study(
+            LINE,
+            tuner=tuner,
+            tuner_args={"cost_aware": True},
+            optimize_mode={"a": "minimize", "b": "minimize"},
+        )

@@ -240,3 +240,20 @@ def test_several_objectives_are_one_number_for_all_of_them() -> None:
         study.tell(trial, {"a": trial.parameters["x"], "b": trial.parameters["x"]})
 
     assert Counter(type(value) for _, value in study.results) == {dict: 24}
+
+
+def test_run_times_reach_the_cost_aware_tuners() -> None:
+    listed = [{"name": "auto", "classArgs": {"cost_aware": True}}, {"name": "Random"}]
+    shared = PortfolioTuner(listed, optimize_mode="minimize", seed=0)
+    shared.update_search_space(SPACE)
+    for number in range(4):
+        point = shared.generate_parameters(number)
+        shared.receive_trial_result(number, point, 1.0)
+        shared.trial_end(number, True, duration_s=2.0)
+    shared.import_durations([{"parameter": {"x": 0.5}, "duration_s": 3.0}])
+
+    costs = shared.state()["tuners"][0]["costs"]
+
+    assert shared.learns_durations
+    assert [seconds for _, seconds in costs["measured"]] == [2.0, 2.0, 3.0]
+    assert not PortfolioTuner(seed=0).learns_durations

@@ -1,6 +1,7 @@
 """Minimisation of one loss with a Gaussian process."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -169,3 +170,83 @@ def test_goes_on_from_its_state_though_results_are_equal() -> None:
         assert second.generate_parameters(number) == point
         first.receive_trial_result(number, point, (int(3 * point["x"]) - 2) ** 2)
         second.receive_trial_result(number, point, (int(3 * point["x"]) - 2) ** 2)
+
+
+VALLEYS = {"x": NUMBER}
+"""Space of a loss with a cheap and a dear minimum, at -0.5 and 2.5."""
+
+
+def timed(made: GPSearch, trials: range, *, prepares: bool = False) -> list[float]:
+    """Run trials that take 1 to 100 seconds; return the values of x."""
+    found = []
+    for number in trials:
+        point = made.generate_parameters(number)
+        x = float(point["x"])
+        made.receive_trial_result(number, point, ((x + 0.5) * (x - 2.5)) ** 2)
+        if prepares:
+            made.prepare_parameters()
+        made.trial_end(number, True, duration_s=seconds(x))
+        found.append(x)
+    return found
+
+
+def seconds(x: float) -> float:
+    return float(100 ** ((x + 1) / 4))
+
+
+def cost_aware(budget_s: float | None = None) -> GPSearch:
+    settings = replace(SETTINGS, cost_aware=True, cost_budget_s=budget_s)
+    made = loss_search(objectives_of("minimize"), settings, 0)
+    made.update_search_space(VALLEYS)
+    return made
+
+
+def untimed(made: GPSearch, trials: range) -> list[float]:
+    """Run the same trials without run times; return the values of x."""
+    found = []
+    for number in trials:
+        point = made.generate_parameters(number)
+        x = float(point["x"])
+        made.receive_trial_result(number, point, ((x + 0.5) * (x - 2.5)) ** 2)
+        made.trial_end(number, True)
+        found.append(x)
+    return found
+
+
+def test_cost_aware_search_finds_the_cheap_minimum_for_less_run_time() -> None:
+    plain, aware = timed(blended(VALLEYS), range(20)), timed(cost_aware(), range(20))
+
+    assert min(abs(x + 0.5) for x in aware) < 0.05
+    assert sum(map(seconds, aware)) < 0.8 * sum(map(seconds, plain))
+
+
+def test_budget_that_is_spent_makes_costs_count_no_more() -> None:
+    plain, spent = timed(blended(VALLEYS), range(9)), timed(cost_aware(1e-9), range(9))
+
+    assert spent == plain
+
+
+def test_run_times_change_nothing_without_cost_aware_search() -> None:
+    assert not blended(VALLEYS).learns_durations
+    assert timed(blended(VALLEYS), range(9)) == untimed(blended(VALLEYS), range(9))
+
+
+def test_run_time_that_follows_a_preparation_is_regarded() -> None:
+    assert timed(cost_aware(), range(9), prepares=True) == timed(cost_aware(), range(9))
+
+
+def test_cost_aware_search_goes_on_from_its_state() -> None:
+    first, second = cost_aware(), cost_aware()
+    timed(first, range(9))
+    second.load_state(json.loads(json.dumps(first.state())))
+
+    assert timed(second, range(9, 11)) == timed(first, range(9, 11))
+
+
+def test_imported_run_times_are_learned() -> None:
+    made = cost_aware()
+
+    made.import_durations([{"parameter": {"x": float(x)}, "duration_s": 1.0} for x in range(3)])
+
+    assert made.costs is not None
+    assert made.costs.known == 3
