@@ -1,6 +1,7 @@
 """Reader of the key `_prior` of a parameter in a search space."""
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -19,6 +20,7 @@ _VALUE: Final = "value"
 _CONFIDENCE: Final = "confidence"
 _WEIGHTS: Final = "weights"
 _USUAL: Final = "medium"
+_LARGEST: Final = sys.float_info.max
 
 _FORM_OF_NUMBER: Final = "a number, or {'value': number, 'confidence': 'low', 'medium' or 'high'}"
 _FORM_OF_CHOICE: Final = (
@@ -102,7 +104,7 @@ def _weights(given: object, count: int) -> list[float]:
     numbers = [
         float(one)
         for one in map(_as_number, given)
-        if isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one < math.inf
+        if isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one <= _LARGEST
     ]
     if len(numbers) < count or not 0 < sum(numbers) < math.inf:
         raise ValueError(

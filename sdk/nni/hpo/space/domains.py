@@ -9,6 +9,7 @@ import copy
 import hashlib
 import json
 import math
+import sys
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 from random import Random
@@ -36,7 +37,7 @@ def same_value(left: object, right: object) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, int | float) and isinstance(right, int | float):
-        return left == right or math.isclose(left, right, rel_tol=RELATIVE_TOLERANCE)
+        return left == right or _is_close(left, right)
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return len(left) == len(right) and all(map(same_value, left, right))
     if isinstance(left, dict) and isinstance(right, dict):
@@ -44,13 +45,19 @@ def same_value(left: object, right: object) -> bool:
     return left == right and type(left) is type(right)
 
 
+def _is_close(left: float, right: float) -> bool:
+    try:
+        return math.isclose(left, right, rel_tol=RELATIVE_TOLERANCE)
+    except OverflowError:  # an int that has no float
+        return False
+
+
 def _as_float(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"must be a number, got {value!r}")  # noqa: TRY004 - one type for all faults of an input
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"must be finite, got {value!r}")
-    return number
+    if not abs(value) <= sys.float_info.max:  # NaN is not, either; a larger int has no float
+        raise ValueError(f"must be finite, got {value!r:.80}")
+    return float(value)
 
 
 def _close(left: float, right: float, scale: float) -> bool:
@@ -109,7 +116,7 @@ class UniformDomain:
             ValueError: the value lies outside the domain.
         """
         number = _as_float(value)
-        snapped = self.snap(number)
+        snapped = self.snap(min(max(number, self.low), self.high))
         if not _close(number, snapped, abs(self.high - self.low)):
             step = f", in steps of {self.q}" if self.q is not None else ""
             raise ValueError(f"must lie in [{self.low}, {self.high}]{step}, got {value!r}")
@@ -148,7 +155,8 @@ class NormalDomain:
             raise ValueError(f"must be positive, got {value!r}")
         if self.q is None:
             return number
-        snapped = round(number / self.q) * self.q
+        steps = number / self.q
+        snapped = round(steps) * self.q if math.isfinite(steps) else 0.0
         if not _close(number, snapped, self.q):
             raise ValueError(f"must be a multiple of {self.q}, got {value!r}")
         return snapped

@@ -334,3 +334,28 @@ def test_draws_by_user_priors_keep_constraints_of_a_small_feasible_part() -> Non
     rng = Random(0)
 
     assert all(space.allows(space.draw(rng)) for _ in range(20))
+
+
+@pytest.mark.parametrize("kind", ["uniform", "quniform", "loguniform", "randint", "normal"])
+def test_integer_that_has_no_float_lies_outside_every_domain(kind: str) -> None:
+    entry = {"_type": kind, "_value": SPECIFICATIONS[kind]}
+    domain = parse_space({"x": entry}).parameters[0].domain
+    assert not isinstance(domain, ChoiceDomain)
+
+    with pytest.raises(ValueError, match="must be finite, got 1000"):
+        domain.check(10**400)
+
+
+@pytest.mark.parametrize("kind", ["quniform", "qnormal"])
+def test_number_of_too_many_steps_lies_outside_the_domain(kind: str) -> None:
+    entry = {"_type": kind, "_value": [0.0, 1.0, 1e-3]}
+    domain = parse_space({"x": entry}).parameters[0].domain
+    assert not isinstance(domain, ChoiceDomain)
+
+    with pytest.raises(ValueError, match="got 1e"):
+        domain.check(1e308)
+
+
+def test_integer_that_has_no_float_is_no_option_of_a_choice_of_numbers() -> None:
+    with pytest.raises(ValueError, match="must be one of"):
+        ChoiceDomain((0.5, 1)).position(10**400)

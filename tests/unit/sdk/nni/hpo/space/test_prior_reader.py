@@ -83,6 +83,7 @@ def test_prior_within_a_branch_is_read() -> None:
         (RANGE, {"weights": [1]}, "_prior must be a number, or"),
         (RANGE, True, "_prior must be a number, or"),
         (RANGE, float("nan"), "_prior: value must be finite, got nan"),
+        (RANGE, 10**400, "_prior: value must be finite, got 1000"),
         (RANGE, {"value": "many"}, "_prior: value must be a number, got 'many'"),
         (RANGE, {"value": 2, "confidence": "sure"}, "one of low, medium, high; got 'sure'; leave"),
         ({"_type": "normal", "_value": [0, 1]}, 0, "of normal is a prior itself: change mu"),
@@ -93,6 +94,7 @@ def test_prior_within_a_branch_is_read() -> None:
         (KIND, {"weights": [0, 0, 0]}, "must be finite numbers >= 0, one of them > 0"),
         (KIND, {"weights": [1, 2, "x"]}, "must be finite numbers >= 0, one of them > 0"),
         (KIND, {"weights": [1, 2, float("nan")]}, "must be finite numbers >= 0"),
+        (KIND, {"weights": [1, 2, 10**400]}, "must be finite numbers >= 0"),
         (KIND, {"weights": [1, 1, 1], "confidence": "high"}, r"_prior must be \{'value': option"),
     ],
 )
