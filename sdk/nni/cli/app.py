@@ -32,6 +32,7 @@ from nni.cli import (
     stop,
     storage,
     top,
+    training_services,
     trial,
     update,
     why,
@@ -122,6 +123,7 @@ app.add_typer(pool.app, name="pool")
 app.add_typer(runner.app, name="runner")
 app.add_typer(storage.app, name="storage")
 app.add_typer(algo.app, name="algo")
+app.add_typer(training_services.app, name="trainingservice")
 app.add_typer(access.app, name="token")
 quickstart.register(app)
 search_space.register(app)

@@ -23,7 +23,6 @@ _REMOVED: Final = {
     ("hello",): "copy a folder of examples/, and run: nnictl create --config config.yml",
     ("jupyter-extension",): "open the address that `nnictl webui url` prints",
     ("tensorboard",): "run: tensorboard --logdir <experiment folder>/trials",
-    ("trainingservice",): "start agents on the machines; `nnictl runner list` shows them",
     ("trial", "codegen"): "search architectures with nni.nas; there is no generated code",
     ("update", "debug"): "create the experiment with --debug",
 }

@@ -8,6 +8,7 @@ from nni_wire.own_platforms import (
     load_own_platform,
     load_reference,
     own_platform_names,
+    registered_platforms,
 )
 
 MODULE = """\
@@ -62,3 +63,22 @@ def test_reference_is_an_object_of_a_module() -> None:
 def test_reference_to_nothing_is_an_import_error() -> None:
     with pytest.raises(ImportError, match="pathlib has no Nothing"):
         load_reference("pathlib:Nothing")
+
+
+def test_entry_with_a_service_runs_in_a_child_process() -> None:
+    entry = PlatformEntry("queues:Config", service="queues:Service")
+
+    assert entry.runs_in_child_process
+    assert not PlatformEntry("queues:Config", "queues:Adapter").runs_in_child_process
+
+
+@pytest.mark.parametrize(("adapter", "service"), [("", ""), ("a:A", "s:S")])
+def test_entry_has_an_adapter_or_a_service(adapter: str, service: str) -> None:
+    with pytest.raises(ValueError, match="adapter or service must be given, and not both"):
+        PlatformEntry("queues:Config", adapter, service=service)
+
+
+def test_user_without_a_home_has_no_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "~no-such-user-of-a-test")
+
+    assert registered_platforms() == {}

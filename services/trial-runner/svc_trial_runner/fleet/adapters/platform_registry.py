@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +51,10 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "ray": "svc_trial_runner.fleet.adapters.ray_actors.adapter:RayAdapter",
 }
 """Factories of this distribution."""
+SERVICE_ADAPTER: Final = (
+    "svc_trial_runner.fleet.adapters.training_services.adapter:TrainingServiceAdapter"
+)
+"""Adapter over the service of a `PlatformEntry`, which is its first argument."""
 _ON_KUBERNETES: Final = ("kubernetes", "kubeflow", "frameworkcontroller", "adl")
 ISOLATED: Final = frozenset({*_ON_KUBERNETES, "aml", "ray"})
 """Platforms of this distribution whose adapters run in a child process."""
@@ -175,7 +180,7 @@ def fleet_factory(platform: str) -> AdapterFactory:
     """
     if platform in ISOLATED:
         return IsolatedAdapter
-    if platform not in BUILT_IN and getattr(_own_platform(platform), "isolated", False):
+    if platform not in BUILT_IN and _is_isolated(_own_platform(platform)):
         return IsolatedAdapter
     return load_platform(platform)
 
@@ -191,12 +196,21 @@ def load_platform(platform: str) -> AdapterFactory:
             factory: AdapterFactory = load_reference(BUILT_IN[platform])
             return factory
         found = _own_platform(platform)
+        if isinstance(found, PlatformEntry) and found.service:
+            return partial(load_reference(SERVICE_ADAPTER), load_reference(found.service))
         loaded: AdapterFactory = (
             load_reference(found.adapter) if isinstance(found, PlatformEntry) else found
         )
     except ImportError as error:
         raise _import_error(platform, error) from error
     return loaded
+
+
+def _is_isolated(found: object) -> bool:
+    """Return whether the object of another package's platform asks for a child process."""
+    if isinstance(found, PlatformEntry):
+        return found.runs_in_child_process
+    return bool(getattr(found, "isolated", False))
 
 
 def _own_platform(platform: str) -> Any:  # noqa: ANN401 - an object of another package

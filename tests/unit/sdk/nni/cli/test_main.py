@@ -127,7 +127,6 @@ def test_nothing_but_the_tree_of_commands_is_imported_for_help() -> None:
     [
         (["tensorboard", "start"], "tensorboard --logdir"),
         (["hello"], "nnictl create"),
-        (["trainingservice", "list"], "nnictl runner list"),
         (["jupyter-extension", "install"], "nnictl webui url"),
         (["trial", "codegen"], "nni.nas"),
         (["update", "debug"], "--debug"),

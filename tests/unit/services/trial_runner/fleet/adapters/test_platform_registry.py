@@ -16,6 +16,7 @@ from svc_trial_runner.fleet.adapters.platform_registry import (
     PlatformDependencies,
     load_platform,
 )
+from svc_trial_runner.fleet.adapters.training_services.adapter import TrainingServiceAdapter
 from svc_trial_runner.fleet.ports import AdapterContext, InstallationEndpoints, PlatformError
 from tests.support.fleet_pools import INSTALLATION, POOL
 from tests.support.local_platforms import NoBundles
@@ -36,6 +37,7 @@ from nni_wire.own_platforms import PlatformEntry
 
 entry = PlatformEntry("queue_platform:no_config", "queue_platform:adapter")
 heavy = PlatformEntry("queue_platform:no_config", "queue_platform:missing", isolated=True)
+jobs = PlatformEntry("queue_platform:no_config", service="queue_platform:adapter")
 """
 
 
@@ -78,7 +80,7 @@ def own_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (info / "entry_points.txt").write_text(
         f"[{GROUP}]\nqueue = queue_platform:adapter\nbroken = queue_platform_missing:adapter\n"
         "fragile = queue_platform:fragile\nheavy = queue_platform:heavy\n"
-        "declared = queue_platform:entry\n"
+        "declared = queue_platform:entry\njobs = queue_platform:jobs\n"
     )
     (site / "queue_platform.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(site))
@@ -100,7 +102,7 @@ async def test_adapter_is_opened_with_section_secrets_and_a_private_folder(
     assert context.folder.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("platform", [*sorted(ISOLATED), "fragile", "heavy"])
+@pytest.mark.parametrize("platform", [*sorted(ISOLATED), "fragile", "heavy", "jobs"])
 async def test_platform_with_heavy_dependencies_gets_a_child_process(
     platforms: InstalledPlatforms, own_platform: str, platform: str
 ) -> None:
@@ -116,6 +118,17 @@ async def test_entry_names_the_factory_of_its_adapter(
     context = await platforms.open(POOL, own_platform, "declared", {}, "")
 
     assert isinstance(context, AdapterContext)
+
+
+async def test_entry_with_a_service_gets_the_adapter_of_training_services(
+    platforms: InstalledPlatforms, own_platform: str
+) -> None:
+    opened = await platforms.open(POOL, own_platform, own_platform, {}, "")
+    assert isinstance(opened, AdapterContext)
+
+    adapter = load_platform("jobs")(opened)
+
+    assert isinstance(adapter, TrainingServiceAdapter)
 
 
 def test_entry_whose_adapter_is_missing_is_a_permanent_error(own_platform: str) -> None:

@@ -1,0 +1,70 @@
+import platform
+import sys
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.training_services.options import (
+    option_problems,
+    parse_options,
+    whole_section,
+)
+from svc_trial_runner.fleet.domain.agents import PlatformSection
+
+
+def test_jobs_without_options_have_python_and_processor_of_this_machine() -> None:
+    options = parse_options({})
+
+    assert options.python == "python3"
+    assert options.python_version == sys.version_info[:2]
+    assert options.platform_tag == f"manylinux_2_17_{platform.machine()}"
+    assert options.reuse_mode
+
+
+def test_options_are_those_of_the_section() -> None:
+    section = {
+        "python": "/opt/python3.12",
+        "pythonVersion": "3.12",
+        "platformTag": "musllinux_1_2_aarch64",
+        "pythonPath": "/opt",
+        "setupLines": ["module load cuda"],
+        "pollIntervalSeconds": 2,
+        "reuseMode": False,
+    }
+
+    options = parse_options(section)
+
+    assert option_problems(section) == []
+    assert (options.python, options.python_version) == ("/opt/python3.12", (3, 12))
+    assert options.platform_tag == "musllinux_1_2_aarch64"
+    assert (options.python_path, options.setup_lines) == ("/opt", ("module load cuda",))
+    assert (options.poll_interval_s, options.reuse_mode) == (2.0, False)
+
+
+@pytest.mark.parametrize("version", ["3.10", "2.7", "3", 3.11, "3.x"])
+def test_version_that_no_agent_runs_with_is_a_problem(version: object) -> None:
+    (problem,) = option_problems({"pythonVersion": version})
+
+    assert (problem.field, problem.value) == ("pythonVersion", repr(version))
+    assert "must be a version >= 3.11" in problem.rule
+
+
+def test_interval_that_is_too_short_is_a_problem() -> None:
+    assert [one.field for one in option_problems({"pollIntervalSeconds": 0})] == [
+        "pollIntervalSeconds"
+    ]
+
+
+@pytest.mark.parametrize("interval", [float("nan"), 1e9, True, "1"])
+def test_interval_that_is_no_number_counts_as_not_given(interval: object) -> None:
+    assert parse_options({"pollIntervalSeconds": interval}) == parse_options({})
+
+
+def test_section_of_the_service_has_its_secrets() -> None:
+    options = {"queue": "long", "hosts": [{"name": "a"}]}
+    secrets = {"password": "hidden", "hosts[0].token": "hidden too"}
+
+    assert whole_section(PlatformSection("queue", options, secrets)) == {
+        "queue": "long",
+        "password": "hidden",
+        "hosts": [{"name": "a", "token": "hidden too"}],
+    }

@@ -1,0 +1,147 @@
+"""Calls of training services that fail, or break their contract."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nni_wire.training_services import (
+    JobApplicationForm,
+    JobRefusedError,
+    TrainingService,
+    TrialJobDetail,
+    TrialJobMetric,
+    TrialJobStatus,
+)
+from svc_trial_runner.fleet.adapters.training_services.service_calls import (
+    ServiceCalls,
+    TrainingServiceError,
+    agent_of,
+)
+from svc_trial_runner.fleet.testing import agent_name
+
+FORM = JobApplicationForm(1, "true", "/nowhere", ("a tag", str(agent_name(1))))
+
+
+class ScriptedService(TrainingService):
+    """Service whose operations return, or raise, what its section has under their names."""
+
+    async def list_trial_jobs(self) -> Any:
+        return self._answer("list")
+
+    async def submit_trial_job(self, form: JobApplicationForm) -> Any:
+        return self._answer("submit")
+
+    async def cancel_trial_job(self, trial_job_id: str, is_early_stopped: bool = False) -> None:
+        self._answer("cancel")
+
+    async def run(self) -> None:
+        self._answer("run")
+
+    def _answer(self, operation: str) -> Any:
+        answer = self.section[operation]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def calls(**answers: object) -> ServiceCalls:
+    return ServiceCalls.create(ScriptedService, answers, Path("unused"))
+
+
+def job(**fields: Any) -> TrialJobDetail:
+    return TrialJobDetail(**{"id": "7", "status": TrialJobStatus.RUNNING, **fields})
+
+
+async def test_jobs_of_the_service_are_returned() -> None:
+    assert await calls(list=(job(),)).jobs() == [job()]
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (None, "result of list_trial_jobs must be a list of TrialJobDetail, got None"),
+        ([{"id": "7"}], "result of list_trial_jobs must be a TrialJobDetail, got {'id': '7'}"),
+        ([job(id="")], "list_trial_jobs: id must be a text that is not empty, got ''"),
+        ([job(status="RUNNING")], "list_trial_jobs: status must be a TrialJobStatus"),
+        ([job(tags="tag")], "list_trial_jobs: tags must be a tuple of texts, got 'tag'"),
+    ],
+)
+async def test_wrong_result_is_a_permanent_error_with_operation_rule_and_value(
+    result: object, message: str
+) -> None:
+    with pytest.raises(TrainingServiceError) as caught:
+        await calls(list=result).jobs()
+
+    assert message in str(caught.value)
+    assert caught.value.permanent
+
+
+async def test_error_of_the_service_is_one_of_the_platform_with_its_words() -> None:
+    with pytest.raises(TrainingServiceError, match="cancel_trial_job: the queue is away") as caught:
+        await calls(cancel=OSError("the queue is away")).cancel("7")
+
+    assert not caught.value.permanent
+
+
+async def test_refused_job_is_a_permanent_error_with_a_remedy() -> None:
+    with pytest.raises(TrainingServiceError, match=r"^no quota$") as caught:
+        await calls(submit=JobRefusedError("no quota", "ask for more")).submit(FORM)
+
+    assert (caught.value.remedy, caught.value.permanent) == ("ask for more", True)
+
+
+async def test_error_without_words_has_the_name_of_its_type() -> None:
+    with pytest.raises(TrainingServiceError, match="run: ZeroDivisionError"):
+        await calls(run=ZeroDivisionError()).run()
+
+
+async def test_operation_that_is_no_coroutine_is_a_permanent_error() -> None:
+    class Blocking(ScriptedService):
+        def clean_up(self) -> None:  # type: ignore[override] # that is the fault
+            return
+
+    with pytest.raises(TrainingServiceError, match="clean_up must be awaitable") as caught:
+        await ServiceCalls.create(Blocking, {}, Path("unused")).clean_up()
+
+    assert caught.value.permanent
+
+
+def test_object_that_is_no_training_service_is_refused() -> None:
+    with pytest.raises(TrainingServiceError, match="must be a subclass of TrainingService"):
+        ServiceCalls.create(Path, {}, Path("unused"))
+
+
+def test_section_that_the_class_refuses_is_a_permanent_error() -> None:
+    class Strict(ScriptedService):
+        def __init__(self, section: Any, folder: Path) -> None:
+            raise ValueError("queue must be given")
+
+    with pytest.raises(TrainingServiceError, match="Strict: queue must be given") as caught:
+        ServiceCalls.create(Strict, {}, Path("unused"))
+
+    assert caught.value.permanent
+
+
+async def test_metadata_and_listeners_reach_the_service() -> None:
+    service = ScriptedService({}, Path("unused"))
+    metrics: list[TrialJobMetric] = []
+
+    await ServiceCalls(service).set_metadata("trial_config", "{}")
+    ServiceCalls(service).listen(metrics.append)
+    service.send_metric(TrialJobMetric("7", "1.0"))
+
+    assert await service.get_cluster_metadata("trial_config") == "{}"
+    assert metrics == [TrialJobMetric("7", "1.0")]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"tags": FORM.tags}, {"form": FORM}, {"tags": ["x", str(agent_name(1))]}]
+)
+def test_agent_of_a_job_is_found_by_the_tags(fields: dict[str, Any]) -> None:
+    assert agent_of(job(**fields)) == agent_name(1)
+
+
+@pytest.mark.parametrize("fields", [{}, {"tags": ("mine",), "form": FORM}, {"tags": (7,)}])
+def test_job_of_another_is_that_of_no_agent(fields: dict[str, Any]) -> None:
+    assert agent_of(job(**fields)) is None
