@@ -6,6 +6,7 @@ batch of 1. Peers are `onnxruntime.quantization.quantize_static` and `nncf.quant
 inputs; all take turns in one process. Times are CPU seconds of the process, which other programs on
 the machine disturb less. Signal-to-noise ratios are those of the outputs, beside the float model.
 `resnet50 pruned` has half of its channels removed as well, beside the dense float model.
+For `torch.compile` the integers of `compile_pt2e` stand beside the compiled float model.
 
 `--only NAME` picks models by name, `--runs N` sets the number of turns.
 """
@@ -32,7 +33,13 @@ from torch import Tensor, nn
 
 from nni.compression import TorchEvaluator, prune
 from nni.compression.base.onnx_export import export_onnx as export_float
-from nni.compression.quantization import PtqQuantizer, export_onnx, open_session
+from nni.compression.quantization import (
+    PtqQuantizer,
+    compile_pt2e,
+    export_onnx,
+    export_pt2e,
+    open_session,
+)
 from nni.compression.quantization.presets import Runtime, config_list_for
 from tests.benchmarks.compression_models import Subject
 from tests.benchmarks.figures import Figure, at_least, at_most, print_figures
@@ -49,6 +56,8 @@ SLOWER: Final = 1.05
 """Times of the peer's latency that are allowed."""
 NOISIER_DB: Final = 1.0
 TIMES_AS_FAST: Final = 7.0
+LEAST_DB: Final = 20.0
+"""Without a peer: noise of a tenth of the signal."""
 
 Arrays = dict[str, np.ndarray]
 Run = Callable[[Arrays], np.ndarray]
@@ -254,6 +263,40 @@ def figures_of(name: str, turns: int, folder: Path) -> list[Figure]:
     return figures
 
 
+def compiled_run(function: Callable[..., Any]) -> Run:
+    def run(inputs: Arrays) -> np.ndarray:
+        with torch.no_grad():
+            found = function(*(torch.from_numpy(one) for one in inputs.values()))
+        return cast("np.ndarray", found.numpy())
+
+    return run
+
+
+def compiled_figures_of(name: str, turns: int) -> list[Figure]:
+    """Return the figures of `torch.compile`: integers beside floats."""
+    build, make = SUBJECTS[name]
+    tensors = [make(seed) for seed in range(CALIBRATION + EVALUATED)]
+    arrays = [{key: one.numpy() for key, one in value.items()} for value in tensors]
+    model = build()
+    dense = resnet50() if name.endswith("pruned") else model
+    quantizer = calibrated(copy.deepcopy(model), tensors[:CALIBRATION], "onnxruntime")
+    program = export_pt2e(quantizer.bound_model, quantizer, tuple(tensors[0].values()))
+    freezing: dict[str, Any] = {"freezing": True}
+    exact = compiled_run(torch.compile(dense, options=freezing))
+    reference = compiled_run(torch.compile(model, options=freezing))
+    ours = compiled_run(compile_pt2e(program))
+    times = cpu_times_ms((ours, exact), arrays[-1], turns)
+    faster = statistics.median(b / a for a, b in zip(*times, strict=True))
+    middle = [statistics.median(one) for one in times]
+    note = f"{middle[0]:.1f} ms, float {middle[1]:.1f}"
+    what = f"{name}, torch.compile"
+    decibels = signal_to_noise_db(ours, reference, arrays[CALIBRATION:])
+    return [
+        at_least(f"{what}: times as fast as float", faster, 1.0, note=note),
+        at_least(f"{what}: signal to noise, dB", decibels, LEAST_DB),
+    ]
+
+
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="part of the names of the models")
@@ -261,14 +304,19 @@ def main(words: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(words)
     print_header("Quantized models in runtimes, beside their own quantization", packages=["torch"])
     needed = ("torchvision", "openvino", "nncf")
-    if any(importlib.util.find_spec(one) is None for one in needed):
-        print(f"   skipped: {REMEDY}")
+    missing = {one for one in needed if importlib.util.find_spec(one) is None}
+    if missing:
+        print(f"   skipped {'all' if 'torchvision' in missing else 'the runtimes'}: {REMEDY}")
+    if "torchvision" in missing:
         return
     torch.set_num_threads(1)
     logging.getLogger("nncf").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     for name in SUBJECTS:
-        if chosen.only in name:
+        if chosen.only not in name:
+            continue
+        print_figures(compiled_figures_of(name, chosen.runs))
+        if not missing:
             with tempfile.TemporaryDirectory() as folder:
                 print_figures(figures_of(name, chosen.runs, Path(folder)))
 

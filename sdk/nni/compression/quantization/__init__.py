@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nni.compression.quantization.naive_quantizer import NaiveQuantizer
     from nni.compression.quantization.observer_quantizer import ObserverQuantizer
     from nni.compression.quantization.onnx_export import export_onnx
+    from nni.compression.quantization.pt2e_export import compile_pt2e, export_pt2e
     from nni.compression.quantization.ptq_quantizer import PtqQuantizer
     from nni.compression.quantization.qat_quantizer import QATQuantizer
     from nni.compression.quantization.runtime_sessions import open_session
@@ -34,7 +35,9 @@ __all__ = [
     "ObserverQuantizer",
     "PtqQuantizer",
     "QATQuantizer",
+    "compile_pt2e",
     "export_onnx",
+    "export_pt2e",
     "open_session",
     "quant_scheme_dtype",
     "set_quant_scheme_dtype",
@@ -51,7 +54,9 @@ _HOMES = {
     "ObserverQuantizer": "nni.compression.quantization.observer_quantizer",
     "PtqQuantizer": "nni.compression.quantization.ptq_quantizer",
     "QATQuantizer": "nni.compression.quantization.qat_quantizer",
+    "compile_pt2e": "nni.compression.quantization.pt2e_export",
     "export_onnx": "nni.compression.quantization.onnx_export",
+    "export_pt2e": "nni.compression.quantization.pt2e_export",
     "open_session": "nni.compression.quantization.runtime_sessions",
     "quant_scheme_dtype": "nni.compression.config.quantization_defaults",
     "set_quant_scheme_dtype": "nni.compression.config.quantization_defaults",

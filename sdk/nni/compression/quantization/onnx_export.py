@@ -1,21 +1,15 @@
 """Export of a quantized model to a file in ONNX that runtimes execute in integers."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import nn
 
-from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.onnx_export import check_onnx_packages
-from nni.compression.quantization.batch_norm_pairs import batch_norm_pairs
 from nni.compression.quantization.presets import Runtime, check_runtime
-from nni.compression.quantization.qdq.calibrated import calibrated_wrappers, in_model
+from nni.compression.quantization.qdq.exported_model import Inputs, wrapped_model
 from nni.compression.quantization.qdq.simulation import export_wrapped
 from nni.compression.quantization.quantizer import Quantizer
-
-Inputs = Tensor | tuple[object, ...] | dict[str, object]
-"""Only argument of a call, positional arguments, or named ones."""
 
 
 def export_onnx(
@@ -66,43 +60,5 @@ def export_onnx(
     if runtime is not None:
         check_runtime(runtime)
     check_onnx_packages()
-    _check_inputs(example_inputs)
-    with ExitStack() as stack:
-        if isinstance(calibration, Quantizer):
-            _check_wrapped(model, calibration)
-        elif isinstance(calibration, Mapping):
-            _check_unwrapped(model)
-            folded = batch_norm_pairs(model, example_inputs) if fold_batch_norms else []
-            wrappers = calibrated_wrappers(model, calibration, folded)
-            stack.enter_context(in_model(model, wrappers, folded))
-        else:
-            raise TypeError(
-                "calibration must be a Quantizer or a calibration configuration, got "
-                f"{type(calibration).__name__}"
-            )
+    with wrapped_model(model, calibration, example_inputs, fold_batch_norms=fold_batch_norms):
         export_wrapped(model, example_inputs, path, runtime=runtime, dynamic_batch=dynamic_batch)
-
-
-def _check_inputs(example_inputs: object) -> None:
-    if not isinstance(example_inputs, Tensor | tuple | dict):
-        raise TypeError(
-            "example_inputs must be a tensor, a tuple of arguments or a dict of named ones, got "
-            f"{type(example_inputs).__name__}"
-        )
-
-
-def _check_wrapped(model: nn.Module, quantizer: Quantizer) -> None:
-    wrappers = {id(one) for one in quantizer.get_modules_wrapper().values()}
-    if not wrappers & {id(one) for one in model.modules()}:
-        raise ValueError(
-            "model must be the one that calibration quantizes, wrapped; give quantizer.bound_model "
-            "after quantizer.wrap_model(), or a calibration configuration"
-        )
-
-
-def _check_unwrapped(model: nn.Module) -> None:
-    if any(isinstance(one, ModuleWrapper) for one in model.modules()):
-        raise ValueError(
-            "model must be unwrapped if calibration is a configuration; call "
-            "quantizer.unwrap_model(), or give the quantizer"
-        )

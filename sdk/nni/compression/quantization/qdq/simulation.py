@@ -1,6 +1,6 @@
-"""Replacement of simulated integers by operators of ONNX, while a model is exported."""
+"""Replacement of simulated integers by operators of a file, while a model is exported."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,10 @@ from nni.compression.base.target_quantizer import TargetQuantizer
 from nni.compression.quantization.qdq.targets import exported_activation, exported_parameter
 
 _QUANTIZERS = "quantizers"
+
+
+def _unchanged(module: nn.Module) -> nn.Module:
+    return module
 
 
 def export_wrapped(
@@ -77,13 +81,16 @@ def _any_batch(value: object) -> object:
 
 
 @contextmanager
-def exported_quantizers(model: nn.Module) -> Iterator[None]:
-    """Let a wrapped model compute with operators of ONNX for a `with` block.
+def exported_quantizers(
+    model: nn.Module, convert: Callable[[nn.Module], nn.Module] = _unchanged
+) -> Iterator[None]:
+    """Let a wrapped model compute with operators of an exported file for a `with` block.
 
-    Values that the model computes meanwhile have no meaning; it is for exports only.
+    Those of ONNX compute nothing in torch: values have no meaning meanwhile.
 
     Args:
         model: a model with wrappers; afterwards it is as before.
+        convert: returns the module that stands for one of ONNX; by default that one.
 
     Yields:
         Nothing.
@@ -94,7 +101,8 @@ def exported_quantizers(model: nn.Module) -> Iterator[None]:
     before = {key: wrappers[key].quantizers for key in replaced}
     try:
         for key, targets in replaced.items():
-            setattr(wrappers[key], _QUANTIZERS, nn.ModuleDict(targets))
+            converted = {name: convert(module) for name, module in targets.items()}
+            setattr(wrappers[key], _QUANTIZERS, nn.ModuleDict(converted))
         yield
     finally:
         for key, quantizers in before.items():
