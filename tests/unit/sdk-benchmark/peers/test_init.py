@@ -11,7 +11,7 @@ from nni_benchmark.suite import suite_problems
 from tests.support.peers import require_peer
 
 PEERS = {peer.name: peer for peer in peer_searchers()}
-SLOW = {"optuna-gp", "smac"}
+SLOW = {"optuna-gp", "smac", "syne-bore"}
 """Their models cost seconds."""
 TAKEN = [
     (name, problem)
