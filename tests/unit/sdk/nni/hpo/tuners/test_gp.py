@@ -142,3 +142,16 @@ def test_requests_at_the_same_time_get_points_apart() -> None:
         for b in points[:index]
     ]
     assert min(apart) > 1e-3
+
+
+@pytest.mark.parametrize("utility", ["ei", "poi"])
+def test_cost_aware_proposal_is_cheaper(utility: str) -> None:
+    def proposed(*, cost_aware: bool) -> float:
+        tuner = GPTuner("minimize", utility, cold_start_num=6, cost_aware=cost_aware, seed=1)
+        tuner.update_search_space(LINE)
+        for number, x in enumerate((0.0, 0.2, 0.4, 0.6, 0.8, 1.0)):
+            tuner.receive_trial_result(number, {"x": x}, math.cos(9 * x))
+            tuner.trial_end(number, True, duration_s=100**x)
+        return float(tuner.generate_parameters(6)["x"])
+
+    assert proposed(cost_aware=True) < proposed(cost_aware=False)
