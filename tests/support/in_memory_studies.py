@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -25,6 +27,11 @@ class InMemoryStudies(study_service_pb2_grpc.StudyServiceServicer):
     def __init__(self, manager: InMemoryManager) -> None:
         self._manager = manager
         self.renewals: list[study_service_pb2.RenewLeasesRequest] = []
+        self.lease_s: float = LEASE_S
+        self.renewed: Callable[[], None] = lambda: None
+        """Called at each renewal of leases."""
+        self.told: Callable[[], None] = lambda: None
+        """Called when a trial has ended, before the caller gets the answer."""
         self.trial_limit = 100
         self.asks: dict[str, trial_pb2.Trial] = {}
 
@@ -56,7 +63,7 @@ class InMemoryStudies(study_service_pb2_grpc.StudyServiceServicer):
                 trial.parameters.CopyFrom(request.parameters)
             self.asks[request.request_id] = trial
         answer = study_service_pb2.AskTrialResponse(trial=trial, attempt=1)
-        answer.lease.FromSeconds(LEASE_S)
+        answer.lease.FromTimedelta(timedelta(seconds=self.lease_s))
         return answer
 
     def TellTrial(self, request: Any, context: Any) -> Any:
@@ -81,8 +88,16 @@ class InMemoryStudies(study_service_pb2_grpc.StudyServiceServicer):
                 metric_pb2.Metric(type=metric_pb2.METRIC_TYPE_FINAL, value=request.value)
             )
             trial.end.SetInParent()
+        self.told()
         return study_service_pb2.TellTrialResponse()
 
     def RenewLeases(self, request: Any, context: Any) -> Any:
         self.renewals.append(request)
-        return study_service_pb2.RenewLeasesResponse()
+        self.renewed()
+        ended = {
+            trial.id
+            for trial in self._manager.trials[request.experiment_id]
+            if trial.state != trial_pb2.TRIAL_STATE_RUNNING
+        }
+        lost = [held.trial_id for held in request.trials if held.trial_id in ended]
+        return study_service_pb2.RenewLeasesResponse(lost_trial_ids=lost)

@@ -242,6 +242,7 @@ class SharedStudy(ResultTable):
             request.stopped = stopped
         else:
             request.value.CopyFrom(to_value(value))
+        self._leases.expect_end(trial_id)
         client.tell_trial(request)
         self._leases.release(trial_id)
 

@@ -23,8 +23,8 @@ _RENEWED_AT_ONCE: Final = 1000
 class LeaseKeeper:
     """Daemon thread that renews leases while there are any.
 
-    Call order: `hold` and `release` at any time, from any thread; `close` at the end. A renewal
-    that fails is tried again at the next one.
+    Call order: `hold`, `expect_end` and `release` at any time, from any thread; `close` at the end.
+    A renewal that fails is tried again at the next one.
 
     Args:
         renew: renews the leases of trials; returns the ids of those that are lost.
@@ -33,6 +33,8 @@ class LeaseKeeper:
     def __init__(self, renew: Callable[[Sequence[HeldTrial]], Sequence[str]]) -> None:
         self._renew = renew
         self._held: dict[str, int] = {}
+        self._ending: set[str] = set()
+        """Held trials whose end is being reported, or was without an answer."""
         self._changed = threading.Condition()
         self._period_s = 0.0
         self._closed = False
@@ -42,16 +44,28 @@ class LeaseKeeper:
         """Renew the lease of a trial from now on, at a third of its length."""
         with self._changed:
             self._held[trial_id] = attempt
+            self._ending.discard(trial_id)
             self._period_s = lease_s / _RENEWALS
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="study leases", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
 
+    def expect_end(self, trial_id: str) -> None:
+        """Log no loss of a trial whose end is about to be reported; its lease is renewed further.
+
+        A renewal between that report and its answer finds the trial ended, which is no loss. If it
+        is one, the report fails.
+        """
+        with self._changed:
+            if trial_id in self._held:
+                self._ending.add(trial_id)
+
     def release(self, trial_id: str) -> None:
         """Renew the lease of a trial no more."""
         with self._changed:
             self._held.pop(trial_id, None)
+            self._ending.discard(trial_id)
 
     @property
     def held(self) -> list[HeldTrial]:
@@ -70,18 +84,24 @@ class LeaseKeeper:
                     _logger.warning("this process does not hold trial %s any more", trial_id)
 
     def _drop(self, trial_id: str, attempt: int) -> bool:
-        """Renew an attempt no more; return False if it was told, or asked again, meanwhile."""
+        """Renew an attempt no more; return whether that is a loss.
+
+        It is none if the end was, or is being, reported, or the trial was asked again meanwhile.
+        """
         with self._changed:
             if self._held.get(trial_id) != attempt:
                 return False
             del self._held[trial_id]
-            return True
+            ending = trial_id in self._ending
+            self._ending.discard(trial_id)
+            return not ending
 
     def close(self) -> None:
         """End the thread and renew no lease any more; it may be called twice."""
         with self._changed:
             self._closed = True
             self._held.clear()
+            self._ending.clear()
             self._changed.notify_all()
 
     def _run(self) -> None:

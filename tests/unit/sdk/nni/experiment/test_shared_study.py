@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Semaphore
 
 import pytest
 
@@ -18,6 +20,8 @@ from nni_wire.values import to_value
 from tests.support.in_memory_manager import InMemoryManager, in_memory_manager
 
 SPACE = {"x": {"_type": "uniform", "_value": [-1, 100]}}
+PATIENCE_S = 60.0
+SHORT_LEASE_S = 0.003
 
 
 @pytest.fixture
@@ -94,6 +98,27 @@ def test_a_lapsed_lease_has_an_error_of_its_own(manager: InMemoryManager) -> Non
 
         with pytest.raises(LeaseLapsedError):
             study.tell(trial, 1.0)
+
+
+def test_a_trial_whose_lease_is_renewed_while_it_is_told_is_not_lost(
+    manager: InMemoryManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    renewals, studies = Semaphore(0), manager.studies
+    studies.lease_s, studies.renewed = SHORT_LEASE_S, renewals.release
+
+    def wait_for_renewals() -> None:
+        while renewals.acquire(blocking=False):
+            pass  # of before
+        for _ in range(3):  # one may have begun before; the next ones follow the first's answer
+            assert renewals.acquire(timeout=PATIENCE_S)
+
+    with caplog.at_level(logging.WARNING), SharedStudy("study", SPACE) as study:
+        told, _other = study.ask(), study.ask()
+        studies.told = wait_for_renewals
+        study.tell(told, 1.0)
+
+        assert study.best_value == 1.0
+    assert "does not hold" not in caplog.text
 
 
 def test_an_exhausted_or_stopped_study_gives_no_more_trials(manager: InMemoryManager) -> None:

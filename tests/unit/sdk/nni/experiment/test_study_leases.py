@@ -95,6 +95,39 @@ def test_a_trial_that_is_told_or_asked_again_during_its_renewal_is_not_lost(
     assert "does not hold" not in caplog.text
 
 
+def test_a_trial_whose_end_is_being_reported_is_renewed_but_not_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    renewals = Renewals(lost=["trial1"])
+    keeper = LeaseKeeper(renewals)
+    keeper.hold("trial1", 1, LONG_S)
+
+    keeper.expect_end("trial1")
+    with caplog.at_level(logging.WARNING):
+        keeper.renew_all()
+    held = keeper.held
+    keeper.close()
+
+    assert renewals.seen == [[("trial1", 1)]]
+    assert held == []
+    assert "does not hold" not in caplog.text
+
+
+def test_a_trial_that_is_asked_again_after_a_report_can_be_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    keeper = LeaseKeeper(Renewals(lost=["trial1"]))
+    keeper.hold("trial1", 1, LONG_S)
+    keeper.expect_end("trial1")
+    keeper.hold("trial1", 2, LONG_S)
+
+    with caplog.at_level(logging.WARNING):
+        keeper.renew_all()
+    keeper.close()
+
+    assert "does not hold trial trial1" in caplog.text
+
+
 def test_the_thread_renews_and_outlives_a_failed_call() -> None:
     renewals = Renewals(failures=2)
     keeper = LeaseKeeper(renewals)
