@@ -177,11 +177,17 @@ def test_another_tuner_takes_over_a_running_experiment(nnictl: Nnictl, tmp_path:
     nnictl(*update, tuner_file(tmp_path, "TPE"))
     experiment.update_max_trial_number(6)
     wait_for_trials(experiment, 6)
+    nnictl(*update, tuner_file(tmp_path, "TPE"))
+    experiment.update_max_trial_number(9)
+    wait_for_trials(experiment, 9)
 
     assert "Nonsense" in unknown.stderr
     assert "GPTuner" in unsupported.stderr
-    assert [job.tuner for job in trials_in_order(experiment)] == ["Random"] * 3 + ["TPE"] * 3
-    assert "TPE" in nnictl("experiment", "compare", experiment.id).stdout
+    tuners = ["Random", "TPE", "TPE (tuner 3)"]
+    proposers = [job.tuner for job in trials_in_order(experiment)]
+    assert proposers == [tuner for tuner in tuners for _ in range(3)]
+    shown = nnictl.json("experiment", "compare", experiment.id, "--json")
+    assert [(row["tuner"], row["trials"]) for row in shown["tuners"]] == [(t, 3) for t in tuners]
     assert nnictl.status(experiment.id)["errors"] == []
 
 

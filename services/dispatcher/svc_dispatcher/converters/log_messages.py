@@ -12,12 +12,19 @@ from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2, inbox
 from nni_proto.trial.v1 import trial_pb2
 from nni_wire.values import write_value
 from svc_dispatcher.domain import answers, events
+from svc_dispatcher.domain.tuner_labels import TunerLabels
 from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Payload, Position
 
 _END_STATES: Final = {
     experiment_pb2.EXPERIMENT_STATE_STOPPED,
     experiment_pb2.EXPERIMENT_STATE_ERROR,
 }
+_ALGORITHM: Final = "algorithm"
+"""Key of a provenance: name or class of the tuner."""
+_LABEL: Final = "tuner"
+"""Key of a provenance: label under which results are compared, where it is not the name."""
+_LISTED_LABEL: Final = "listed_as"
+"""Key of a provenance: label in the list of several tuners, where the other one differs."""
 _STATE_PREFIX: Final = "TRIAL_STATE_"
 _STATE_NAMES: Final = {
     number: name.removeprefix(_STATE_PREFIX) for name, number in trial_pb2.TrialState.items()
@@ -157,13 +164,23 @@ def _generated(message: event_pb2.ParametersGenerated) -> events.Event:
             for item in message.parameters
             if (proposer := _proposer(item.provenance))
         ),
+        frozenset(_label(item.provenance) for item in message.parameters) - {""},
     )
 
 
 def _proposer(provenance: value_pb2.Value) -> str:
     """Return the label of the tuner, of several, that proposed parameters; else an empty text."""
+    return _text(provenance, _LISTED_LABEL) or _text(provenance, _LABEL)
+
+
+def _label(provenance: value_pb2.Value) -> str:
+    """Return the label under which the result of parameters is compared; empty: there is none."""
+    return _text(provenance, _LABEL) or _text(provenance, _ALGORITHM)
+
+
+def _text(provenance: value_pb2.Value, key: str) -> str:
     for entry in provenance.map_value.entries:
-        if entry.key == "tuner":
+        if entry.key == key:
             return entry.value.string_value
     return ""
 
@@ -307,6 +324,26 @@ def _write_generated(message: event_pb2.ParametersGenerated, report: answers.Gen
         item.parameter_id = suggestion.parameter_id
         item.parameters.CopyFrom(as_value(suggestion.parameters))
         item.provenance.CopyFrom(as_value(suggestion.provenance))
+        _set_distinct_label(item.provenance, report.labels)
+
+
+def _set_distinct_label(provenance: value_pb2.Value, labels: TunerLabels) -> None:
+    """Set a label that no earlier tuner of the experiment has; keep that in a list of tuners."""
+    label, listed = _label(provenance), _text(provenance, _LABEL)
+    distinct = labels.distinct(label)
+    if distinct == label:
+        return
+    _set_text(provenance, _LABEL, distinct)
+    if listed:
+        _set_text(provenance, _LISTED_LABEL, listed)
+
+
+def _set_text(provenance: value_pb2.Value, key: str, text: str) -> None:
+    for entry in provenance.map_value.entries:
+        if entry.key == key:
+            entry.value.string_value = text
+            return
+    provenance.map_value.entries.add(key=key).value.string_value = text
 
 
 def _write_position(message: event_pb2.EventPosition, position: Position) -> None:

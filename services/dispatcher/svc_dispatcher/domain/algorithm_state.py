@@ -16,6 +16,7 @@ from svc_dispatcher.domain.past_results import (
     import_of,
     reports_to_assessor,
 )
+from svc_dispatcher.domain.tuner_labels import FIRST_TUNER
 from svc_dispatcher.domain.values import (
     AlgorithmChoice,
     ExperimentSetup,
@@ -70,6 +71,7 @@ class AlgorithmState:
         self._past = PastResults()
         self._proposers: dict[int, str] = {}
         """Of parameters without a trial so far, by their id; during replay only."""
+        self._labels = FIRST_TUNER
         self._past_curves = PastCurves()
         self._recorded: dict[str, tuple[tuple[int, Payload], ...]] = {}
         self._recorded_late: dict[int, Payload] = {}
@@ -244,6 +246,7 @@ class AlgorithmState:
         """Replace the tuner while trials may be live; return the reports for the assessor."""
         assert self.setup is not None, "a log begins with the creation of its experiment"
         self.setup = replace(self.setup, tuner=tuner)
+        self._labels = self._labels.handed_over()
         for trial in self._trials.values():
             trial.earlier, trial.proposer = True, ""
         self._past.remove_proposers()
@@ -259,6 +262,7 @@ class AlgorithmState:
     def _parameters(self, position: Position, event: events.ParametersGenerated) -> None:
         self._unanswered.discard(event.request_id)
         self._promised += event.deferred
+        self._labels = self._labels.noted(event.labels)
         if not self._live:
             self._proposers.update(event.proposers)
         if not event.request_id:
@@ -401,7 +405,7 @@ class AlgorithmState:
             self._settle(output.position, output.suggestions, recorded)
             return []
         self._sent[output.request_id] = output.suggestions
-        return [output]
+        return [replace(output, labels=self._labels)]
 
     def _late(self, output: answers.Generated) -> list[answers.Report]:
         news: list[Suggestion] = []
@@ -416,7 +420,7 @@ class AlgorithmState:
         exhausted = output.exhausted and output.position not in self._known_exhaustions
         if not news and not exhausted:
             return []
-        return [answers.Generated(output.position, "", tuple(news), exhausted)]
+        return [answers.Generated(output.position, "", tuple(news), exhausted, labels=self._labels)]
 
 
 def _duration_s(trial: _Trial, ended_at_ms: int) -> float | None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from svc_dispatcher.domain.tuner_labels import FIRST_TUNER, TunerLabels
 from svc_dispatcher.domain.values import Payload, Position, Suggestion
 
 
@@ -41,6 +42,8 @@ class Generated:
     deferred: int = 0
     released_checkpoints: tuple[str, ...] = ()
     """Checkpoint folders that no later suggestion will load."""
+    labels: TunerLabels = FIRST_TUNER
+    """Labels of the experiment's tuners, in a report; a host does not know the earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ class ParametersGenerated:
     """Last event that the algorithm had handled."""
     proposers: tuple[tuple[int, str], ...] = ()
     """Label of the tuner by id of the parameters, where several tuners share the trials."""
+    labels: frozenset[str] = frozenset()
+    """Labels under which the results of these parameters are compared."""
 
 
 @dataclass(frozen=True, slots=True)

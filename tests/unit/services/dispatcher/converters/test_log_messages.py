@@ -8,9 +8,10 @@ from google.protobuf.message import Message
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2, event_pb2
 from nni_proto.trial.v1 import trial_pb2
-from nni_wire.values import to_value
+from nni_wire.values import from_value, to_value
 from svc_dispatcher.converters import log_messages
 from svc_dispatcher.domain import answers, events
+from svc_dispatcher.domain.tuner_labels import TunerLabels
 from svc_dispatcher.domain.values import AlgorithmChoice, Position, Suggestion
 
 
@@ -166,6 +167,49 @@ def test_tuner_that_proposed_parameters_is_read_from_their_provenance() -> None:
 
     assert isinstance(generated, events.ParametersGenerated)
     assert generated.proposers == ((0, "TPE"),)
+
+
+def test_labels_of_suggestions_are_those_of_the_tuners_or_their_names() -> None:
+    message = event_pb2.ParametersGenerated(request_id="r")
+    for origin in (
+        {"algorithm": "Portfolio", "tuner": "TPE (tuner 2)", "listed_as": "TPE"},
+        {"algorithm": "Random"},
+        {},
+    ):
+        item = message.parameters.add(parameter_id=len(message.parameters))
+        item.provenance.CopyFrom(to_value(origin))
+
+    ((_, generated),) = log_messages.events_of(1, batch(parameters_generated=message))
+
+    assert isinstance(generated, events.ParametersGenerated)
+    assert generated.labels == {"TPE (tuner 2)", "Random"}
+    assert dict(generated.proposers) == {0: "TPE"}
+
+
+@pytest.mark.parametrize(
+    ("origin", "label"),
+    [
+        ({"algorithm": "TPE", "results": 3}, {"tuner": "TPE (tuner 2)"}),
+        ({"algorithm": "Anneal"}, {}),
+        (
+            {"algorithm": "Portfolio", "tuner": "TPE"},
+            {"tuner": "TPE (tuner 2)", "listed_as": "TPE"},
+        ),
+        ({"algorithm": "Portfolio", "tuner": "Anneal"}, {}),
+        ({}, {}),
+    ],
+)
+def test_suggestions_have_a_label_that_no_earlier_tuner_has(
+    origin: dict[str, object], label: dict[str, str]
+) -> None:
+    labels = TunerLabels(number=2, earlier=frozenset({"TPE", "Random"}))
+    suggestion = Suggestion(7, to_value({"x": 1}), to_value(origin))
+    report = answers.Generated(Position(5, 2), "r", (suggestion,), labels=labels)
+
+    message = log_messages.report_to_proto(report).parameters_generated
+
+    assert from_value(message.parameters[0].provenance) == origin | label
+    assert suggestion.provenance == to_value(origin)
 
 
 def test_answer_becomes_a_message_with_what_it_was_based_on() -> None:

@@ -445,6 +445,27 @@ def test_hand_over_is_the_same_after_a_restart() -> None:
     assert log.new()[0] == commands.ImportTrials(later, (("p1", 0.6),))
 
 
+@pytest.mark.parametrize("restarted", [True, False])
+def test_reports_after_a_hand_over_have_labels_apart_from_those_before(*, restarted: bool) -> None:
+    log = Log()
+    requested, generated_, scheduled = answered(0)
+    assert isinstance(generated_, events.ParametersGenerated)
+    log.add(requested, replace(generated_, labels=frozenset({"TPE"})), scheduled)
+    if not restarted:
+        log.live()
+    log.add(events.AlgorithmRequested(2, tuner=SUCCESSOR))
+    log.live()
+
+    at = log.add(events.TrialsRequested("r1", (1,)))
+    (answer,) = log.state.new_reports(generated(1, "p1", at))
+    (late,) = log.state.new_reports(answers.Generated(at, "", (Suggestion(2, "p2", None),)))
+
+    for report in (answer, late):
+        assert isinstance(report, answers.Generated)
+        assert report.labels.distinct("TPE") == "TPE (tuner 2)"
+        assert report.labels.distinct("Anneal") == "Anneal"
+
+
 def test_resume_after_a_hand_over_keeps_the_tuner_and_all_results() -> None:
     log = Log()
     log.run_trial(0, 0.5)
