@@ -73,7 +73,7 @@ class AccessEntry:
 
 
 def new_token() -> str:
-    """Return a new random token."""
+    """Return a new random token with the prefix of NNI's tokens."""
     return _PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
 
 

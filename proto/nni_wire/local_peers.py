@@ -33,7 +33,7 @@ class ForeignOwnerError(OSError):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host of an address is this machine's loopback."""
+    """Return whether a host is `localhost` or `::1` or begins with `127.`; no name is resolved."""
     return host in {"localhost", "::1", "[::1]"} or host.startswith("127.")
 
 

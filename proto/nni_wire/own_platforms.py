@@ -55,7 +55,7 @@ class PlatformEntry:
 
     @property
     def runs_in_child_process(self) -> bool:
-        """True if a child process of the fleet runs the adapter or the service."""
+        """True if the entry is isolated or names a service, so that a child process runs it."""
         return self.isolated or bool(self.service)
 
 
@@ -67,7 +67,7 @@ def registry_file() -> Path:
 
 
 def registered_platforms() -> dict[str, str]:
-    """Return the references `module:name` of registered entries by platform; ImportError if broken.
+    """Read the registry file: return references `module:name` by platform; {} if there is no file.
 
     `nnictl trainingservice register` writes them.
 

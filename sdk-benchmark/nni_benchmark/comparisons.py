@@ -126,7 +126,7 @@ def _floored(regrets: Mapping[int, float], least: float) -> dict[int, float]:
 
 
 def median_regrets(runs: Runs, problem: str, after: int) -> dict[str, float]:
-    """Return `{searcher: median regret}` after a number of trials, raised to `equal_below`."""
+    """Return `{searcher: median regret >= equal_below}` after some trials; skip empty ones."""
     least = equal_below(runs, problem, after)
     found: dict[str, float] = {}
     for name in runs.searchers:

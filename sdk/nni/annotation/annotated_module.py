@@ -181,7 +181,7 @@ class AnnotatedModule:
             raise AnnotationError(self.path, 0, reason) from error
 
     def _read(self, statements: _Statements) -> Iterator[Hyperparameter]:
-        """Yield the hyperparameters of one block, and keep its reports."""
+        """Yield the hyperparameters of one block; store its reports in `_metrics`."""
         for statement, following in zip(statements, [*statements[1:], None], strict=True):
             text = _literal(statement)
             if text is None or not is_annotation(text):

@@ -112,7 +112,7 @@ def _entries() -> list[AlgorithmEntry]:
 
 
 def _same_name(name: str) -> list[AlgorithmEntry]:
-    """Return the entries that a name means, such as `GPTuner` for `gp`."""
+    """Return the entry of each kind that a name means, such as `GPTuner` for `gp`; [] if none."""
     from nni.hpo.registry.factory import find
 
     found: list[AlgorithmEntry] = []

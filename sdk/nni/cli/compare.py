@@ -120,7 +120,7 @@ def _compare_tuners(
 
 
 def _camel(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields under the names that the other document of the command has."""
+    """Rename `with_result` to `withResult` in place; return the fields."""
     fields["withResult"] = fields.pop("with_result")
     return fields
 

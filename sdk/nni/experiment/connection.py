@@ -105,7 +105,7 @@ class Connection:
         self.close()
 
     def patiently(self, attempt: Callable[[], Any]) -> Any:  # noqa: ANN401 - any answer
-        """Return what ``attempt`` returns; repeat it while the manager is being restarted.
+        """Call ``attempt``, repeated while the manager restarts, within a limit; return its result.
 
         A passed deadline is an attempt's own business: it is asked again at once.
 
@@ -143,7 +143,7 @@ class Connection:
             raise UnreachableError(str(error)) from error
 
     def _retry_or_raise(self, error: grpc.RpcError, away_since: float | None) -> float | None:
-        """Pause; return since when the manager is unreachable; raise other errors, or at the limit.
+        """Pause; return since when the manager is away (None: a deadline passed); or raise.
 
         Raises:
             ExperimentError: the call was refused, or the manager does not come back.

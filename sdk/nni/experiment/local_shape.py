@@ -211,7 +211,7 @@ def stop_local_shape() -> bool:
 
 
 def end_process(pid: int, timeout_s: float) -> bool:
-    """Send SIGTERM to a process and wait for its end; return whether it has ended.
+    """Send SIGTERM and wait up to `timeout_s`; return whether the process has ended.
 
     An ended process counts as ended while its parent has not reaped it: in a container the first
     process, which inherits orphans, often reaps none.

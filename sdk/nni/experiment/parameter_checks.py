@@ -105,7 +105,7 @@ def broken_parameters(parameters: object, config: config_pb2.ExperimentConfig) -
 
 
 def _rule_of(config: config_pb2.ExperimentConfig) -> Callable[[object], str]:
-    """Return the function of `broken_parameters` for one experiment; the space is parsed once."""
+    """Return a function of parameters to the text of a broken rule, "" if none or not checked."""
     from nni.hpo.space.parser import parse_space, place
 
     entry = _built_in(config)

@@ -381,7 +381,7 @@ class SharedStudy(ResultTable):
         return self._copied()[0]
 
     def _copied(self) -> tuple[Study, list[StudyTrial]]:
-        """Return a copy and the trials of this study that its trials are, by number there."""
+        """Return a study with the results inside the space, and the trials of these by number."""
         from nni.hpo.search.study import Study
 
         arguments = self._arguments

@@ -128,7 +128,7 @@ class Tuner(ABC):
     def generate_multiple_parameters(
         self, parameter_id_list: list[int], **kwargs: object
     ) -> list[JsonValue]:
-        """Return configurations for several new trials, in the order of the ids.
+        """Return configurations in the order of the ids; stop at the first NoMoreTrialError.
 
         The default calls `generate_parameters` per id and stops at the first `NoMoreTrialError`.
 
@@ -210,7 +210,7 @@ class Tuner(ABC):
         """
 
     def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
-        """Return the results that a model of noisy results expects.
+        """Return the results that a model expects; None, the default: there is no such model.
 
         Args:
             configurations: of trials with results.

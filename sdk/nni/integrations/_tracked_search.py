@@ -42,7 +42,7 @@ class TrackedSearch:
         self._has_failed = False
 
     def __call__(self, record: TrialRecord) -> None:
-        """Send a trial: its parameters, intermediate results, result and outputs.
+        """Send a trial to the tracker; after its first error warn, and send nothing more.
 
         Args:
             record: of a trial that has ended.

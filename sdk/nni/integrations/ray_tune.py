@@ -139,7 +139,7 @@ class NNISearch(Searcher):  # type: ignore[misc] # Ray ships no types
         return True
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
-        """Return the configuration of a new trial.
+        """Return a new trial's configuration; None: wait for results; FINISHED: no more come.
 
         Args:
             trial_id: of Ray Tune.

@@ -205,7 +205,7 @@ def position_of(
 
 
 def _position_of_tuple(value: object, values: Sequence[Any]) -> int | None:
-    """Return the position of the tuple that a list stands for."""
+    """Return the position of the tuple equal to a list, as JSON has no tuples; None: no such."""
     if not isinstance(value, list):
         return None
     found = (

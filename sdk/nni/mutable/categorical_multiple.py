@@ -96,7 +96,7 @@ class CategoricalMultiple(MutableSymbol):
             yield constraint
 
     def decomposition(self) -> tuple[list[Categorical], ExpressionConstraint | None]:
-        """Return the plain choices, one for each value, and the constraint on their number.
+        """Return a plain choice per value, and the constraint on their number, None without one.
 
         Returns:
             Choices of true and false; the constraint is `None` for any number.

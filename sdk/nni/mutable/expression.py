@@ -175,7 +175,7 @@ class MutableExpression(Mutable):
             yield from symbol.leaf_mutables(is_leaf)
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
-        """Return the first error of a symbol."""
+        """Return the first error of a symbol; None if the sample has a value for each."""
         errors = (symbol.check_contains(sample) for symbol in self._symbols())
         return next((error for error in errors if error is not None), None)
 

@@ -59,7 +59,7 @@ class label_scope:  # noqa: N801 - name of the specification
 
     @staticmethod
     def current() -> "label_scope | None":
-        """Return the innermost scope that is entered.
+        """Return the innermost scope that is entered; None outside of all.
 
         Returns:
             The scope; `None` outside any.

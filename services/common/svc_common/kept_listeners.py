@@ -120,7 +120,7 @@ class KeptListeners:
         self._tell(f"keep {bound.getsockname()[1]}", bound)
 
     def drop(self, bound: socket.socket) -> None:
-        """Shut a listening socket down, and ask the parent to close the copy that it keeps."""
+        """Shut a listening socket down, and request the parent to close its copy."""
         self._tell(f"drop {bound.getsockname()[1]}")
         if self._end is not None:
             # Frees the port before the parent has closed its copy.

@@ -109,7 +109,7 @@ class LineProcess:
             self._write()
 
     def kill(self, reason: str) -> None:
-        """Kill the process's group; the sink gets the reason as that of its end."""
+        """Kill the process's group; the first reason given becomes that of the end at the sink."""
         self._protocol_error = self._protocol_error or reason
         if self._process.returncode is None:
             self._signal_group()
@@ -175,7 +175,7 @@ class LineProcess:
         self._signal_group()
 
     async def _wait(self) -> None:
-        """Wait for the process to exit; kill its group, pass on its last lines, report the end."""
+        """Wait until the process exits; kill its group, pass on its last lines, report the end."""
         code = await self._process.wait()
         self._signal_group()  # its children must not outlive it
         if self._code_user.uid is not None:

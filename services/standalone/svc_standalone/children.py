@@ -168,7 +168,7 @@ class Child:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _copied_output(self, log: IO[bytes]) -> int:
-        """Return a descriptor for the output: the log, or a pipe searched and copied to it."""
+        """Return the log's descriptor, or a pipe to the log that sets `halted` on a match."""
         pattern = self.command.halts
         if pattern is None:
             return log.fileno()
@@ -189,7 +189,7 @@ class Child:
         self.last_sign_s = self._loop.time()
 
     def _read_later(self, descriptor: int, use: Callable[[bytes], None], *more: int) -> None:
-        """Pass a pipe's data to a callback on the loop; at its end close it and the others."""
+        """Pass a pipe's data to a callback as it comes; close all descriptors at its end."""
         os.set_blocking(descriptor, False)
         is_open = True
 

@@ -48,7 +48,7 @@ class CredentialHandler:
     async def handle(
         self, requests: Sequence[CredentialRequest]
     ) -> Sequence[IssuedCredentials | ServiceError | None]:
-        """Issue and revoke credentials, reload the bus; return a result or error per request."""
+        """Issue and revoke, save, reload the bus; return a result or error for each request."""
         results = [self._apply(request) for request in requests]
         if all(isinstance(result, ServiceError) for result in results):
             return results
@@ -78,7 +78,7 @@ class CredentialHandler:
             return error
 
     async def _reload_users(self) -> None:
-        """Write and reload the bus's configuration; raise unless the probe can log in in time.
+        """Renew the revision, write and reload the bus's configuration; wait for the probe's login.
 
         Raises:
             OSError: its configuration cannot be written.

@@ -69,7 +69,7 @@ class Supervisor:
         self._halted = HaltSign.open(settings.store)
 
     async def start(self) -> dict[str, Mapping[str, str]]:
-        """Start all children but those on demand; return their readiness facts; raise if one fails.
+        """Start all children but those on demand; return readiness facts; raise if late or failed.
 
         Raises:
             FailedPreconditionError: a child repeatedly ends before it is ready.

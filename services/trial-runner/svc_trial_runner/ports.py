@@ -179,7 +179,7 @@ class TrialOutput(Protocol):
 
     @property
     def at_end(self) -> asyncio.Future[None]:
-        """Done when all writers have closed and all output is in the files."""
+        """Future that is done when all writers have closed and all output is in the files."""
         ...
 
     def catch_up(self) -> bool:

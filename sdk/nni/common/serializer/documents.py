@@ -98,7 +98,7 @@ def dump_bytes(
     compression: bool | int = False,
     **options: Any,  # noqa: ANN401 - those of `dump`
 ) -> bytes:
-    """Return the document of an object in bytes, compressed on request.
+    """Return the document of an object in bytes, compressed on request; write it to `fp`, too.
 
     Args:
         obj: any object.

@@ -180,7 +180,7 @@ class Distiller(TrainingMember):
 
     @property
     def shared_wrappers(self) -> WrapperSet | None:
-        """Return the wrappers of the compressors that the distiller is fused with.
+        """Return the wrappers of the compressors it is fused with; None if it is not fused.
 
         Returns:
             The set; None if there is none.

@@ -54,7 +54,7 @@ class AbstractAutoCompressionModule(ABC):
 
     @classmethod
     def optimizer_factory(cls) -> Callable[[Iterable[nn.Parameter]], Optimizer] | None:
-        """Return the function that makes an optimizer.
+        """Return the function that makes an optimizer of parameters; None, the default: none.
 
         Returns:
             `(parameters) -> optimizer`; None if nothing is trained.
@@ -63,7 +63,7 @@ class AbstractAutoCompressionModule(ABC):
 
     @classmethod
     def criterion(cls) -> Callable[..., Tensor] | None:
-        """Return the loss.
+        """Return the loss function that is passed to trainers; None by default.
 
         Returns:
             `(output, target) -> loss`; None if nothing is trained.
@@ -72,7 +72,7 @@ class AbstractAutoCompressionModule(ABC):
 
     @classmethod
     def sparsifying_trainer(cls, compress_algorithm_name: str) -> Trainer | None:
-        """Return what trains while a pruner observes the model.
+        """Return the trainer to run while a pruner observes the model; None by default.
 
         Args:
             compress_algorithm_name: name of the pruner.
@@ -84,7 +84,7 @@ class AbstractAutoCompressionModule(ABC):
 
     @classmethod
     def post_compress_finetuning_trainer(cls, compress_algorithm_name: str) -> Trainer | None:
-        """Return what trains the compressed model.
+        """Return the trainer that fine-tunes the compressed model; None, the default: no tuning.
 
         Args:
             compress_algorithm_name: name of the algorithm.

@@ -205,7 +205,7 @@ class AMCPruner(SearchPruner):
 
     @property
     def output_folder(self) -> Path | None:
-        """Return the folder of the files.
+        """Return the folder of the files; None if none are written.
 
         Returns:
             None without `output_dir`, and before `compress`.

@@ -82,7 +82,7 @@ class QuantGrad(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-        """Return the gradients of the arguments of `forward`; part of torch's protocol."""
+        """Return the gradient by `quant_backward`, and None for the other inputs of `forward`."""
         (tensor,) = ctx.saved_tensors
         backward = ctx.gradient.quant_backward
         details = ctx.details if len(inspect.signature(backward).parameters) > _SHORT else ()

@@ -11,7 +11,7 @@ class LoadedEngine(Protocol):
     """Interface of models that are ready to run in a runtime."""
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Return the outputs for one batch, on the CPU.
+        """Run one batch; return the outputs, on the CPU.
 
         Args:
             inputs: in the order of the inputs of the model, of the batch size of the file.

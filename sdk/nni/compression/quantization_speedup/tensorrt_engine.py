@@ -121,7 +121,7 @@ class LoadedPlan:
         self._outputs = [name for name in names if modes[name] == trt.TensorIOMode.OUTPUT]
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Return the outputs for one batch, on the CPU."""
+        """Run one batch on the GPU; return its outputs on the CPU; RuntimeError if it fails."""
         held = [one.detach().to("cuda").contiguous() for one in inputs]
         for name, value in zip(self._inputs, held, strict=True):
             self._context.set_input_shape(name, tuple(value.shape))

@@ -113,7 +113,7 @@ class RemoteJob:
         )
 
     def output(self, step: int | None = None) -> Iterator[bytes]:
-        """Follow what a step, by default the last started, writes: stderr, then stdout.
+        """Yield the stderr, then the stdout, of a step until they end; None: the last started.
 
         Args:
             step: number of the step; None: the last one that was started.

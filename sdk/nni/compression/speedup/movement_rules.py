@@ -228,7 +228,7 @@ def concatenate(state: Propagation, node: Node) -> None:
 
 
 def _joined(state: Propagation, node: Node, tensors: Sequence[Ref], axis: int) -> Block | None:
-    """Return the block of the axis along which tensors are joined; fixed parts are frozen."""
+    """Return the block along a joined axis, fixed parts frozen; None if no tensor has one."""
     blocks = [state.at(one, axis) for one in tensors]
     if not any(block is not None for block in blocks):
         return None

@@ -124,7 +124,7 @@ class Propagation:
         return self.blocks[index]
 
     def at(self, value: Ref | int | None, axis: int) -> Block | None:
-        """Return the block of one axis of a value."""
+        """Return the block of one axis of a value; None if that axis has none."""
         return next((block for block in self.of(value) if block.axis == axis), None)
 
     def fresh(self, shape: Sequence[int]) -> list[Block]:

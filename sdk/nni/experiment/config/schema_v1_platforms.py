@@ -234,7 +234,7 @@ def _frameworkcontroller(file: SectionReader, trial: SectionReader) -> dict[str,
 
 
 def _storage(section: SectionReader) -> dict[str, Any] | None:
-    """Return the storage of code and outputs: of the kind that is named, or whose section is there.
+    """Return the storage section, the named or only one; None after problems were reported.
 
     Source: some samples of NNI's documentation give the sections of Azure without the kind.
     """

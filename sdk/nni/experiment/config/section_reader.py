@@ -94,7 +94,7 @@ class SectionReader:
         return None
 
     def duration(self, name: str) -> str | None:
-        """Return a duration such as `10m`."""
+        """Return a checked duration text such as `10m`; None if it is not given."""
         value = self.text(name)
         return None if value is None else self._checked(name, value, duration_seconds)
 

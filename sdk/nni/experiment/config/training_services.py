@@ -118,7 +118,7 @@ class RemoteConfig(AgentPoolConfig):
     """Machines on which trials run; at least one."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return a problem if no machine is listed, or one lacks host or user, or runs Windows."""
+        """Return general problems and those of machines: none, no host or user, Windows."""
         problems = super().problems(field, trial_gpu_number)
         if not self.machine_list:
             problems.append(Problem(f"{field}.machineList", "must name at least one machine"))

@@ -72,7 +72,7 @@ class CurvefittingAssessor(Assessor):
         self._best: float | None = None
 
     def assess_trial(self, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
-        """Return Good, or at a checked step Bad if the prediction is below a share of the best."""
+        """Store the last value; return Bad at a checked step if the prediction is too low."""
         self._last[trial_job_id] = scalar_metric(trial_history[-1])
         length = len(trial_history)
         if self._best is None or length < self._start or (length - self._start) % self._gap:

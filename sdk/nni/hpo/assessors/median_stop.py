@@ -51,7 +51,7 @@ class MedianstopAssessor(Assessor):
         self._means_at_step: list[list[float]] = []
 
     def assess_trial(self, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
-        """Return Bad if the trial's best is worse than the median mean at its step, else Good."""
+        """Store the losses; return Bad if the best is worse than the median mean at its step."""
         losses = [loss_of(value, self._mode) for value in trial_history]
         self._running[trial_job_id] = losses
         step = len(losses)

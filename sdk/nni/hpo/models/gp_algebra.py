@@ -134,7 +134,7 @@ def _output_scale(targets: Floats, weights: Floats) -> float:
 
 
 def _cholesky(correlation: Floats, noise: float) -> Floats:
-    """Return the Cholesky factor of a correlation with noise, tenfold while rounding needs it."""
+    """Return the Cholesky factor of correlation plus noise, raised tenfold until it exists."""
     while True:
         matrix = correlation.copy()
         matrix[np.diag_indices(len(matrix))] = 1.0 + noise

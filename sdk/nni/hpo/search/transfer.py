@@ -177,7 +177,7 @@ class TransferProposer:
         )
 
     def _own(self) -> tuple[Floats, Floats]:
-        """Return the vectors `(n, d)` and losses `(n,)` of the own results in the space."""
+        """Return vectors `(n, d)` and losses `(n,)` of results in the space, infinite as worst."""
         vectors, losses = [], []
         for configuration, loss in self._results:
             try:
@@ -248,7 +248,7 @@ class TransferProposer:
 
 
 def shared_values(space: Space, configuration: object) -> dict[str, JsonValue]:
-    """Return the values by path of the parameters that a configuration shares with a space.
+    """Return values by path that a configuration shares with a space; {} if it does not fit.
 
     Args:
         space: of the new search.

@@ -76,7 +76,7 @@ class SimulatedRun:
         return sum(trial.steps for trial in self.trials)
 
     def best_at(self, time_s: float) -> float | None:
-        """Return the value of the incumbent at a time.
+        """Return the incumbent's value at a time in seconds; None before the first result.
 
         Args:
             time_s: simulated seconds since the start.

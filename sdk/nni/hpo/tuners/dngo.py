@@ -112,7 +112,7 @@ class DNGOTuner(ModelBasedTuner[float]):
         return np.concatenate([drawn, self._space.allowed(self._space.snap(moved))])
 
     def _current_network(self) -> Network:
-        """Return the network, trained anew if enough results have come in."""
+        """Return the network; train a new one after each `update_every` results."""
         if len(self._losses) >= self._trained_on + self._update_every or self._trained_on == 0:
             self._trained_on = len(self._losses)
             self._training_seed = int(self._rng.integers(2**31))

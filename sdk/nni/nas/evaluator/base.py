@@ -120,7 +120,7 @@ class MutableEvaluator(Evaluator, Mutable):
         return FrozenEvaluator(frozen_call(self, sample))
 
     def is_mutable(self) -> bool:
-        """Return whether an argument is mutable.
+        """Return whether an argument of the evaluator is mutable, and so differs by model.
 
         Returns:
             False for an evaluator that is the same for all models.

@@ -187,7 +187,7 @@ class ManagerTrialPlatform:
             stream.close()
 
     def _event_of(self, message: event_pb2.Event) -> PlatformEvent | None:
-        """Return what an event means for the search; subclasses add keys of other trials."""
+        """Return a log event in the search's terms; None if the search does not use it."""
         return self._log.read(message)
 
     def close(self) -> None:

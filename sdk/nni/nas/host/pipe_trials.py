@@ -50,7 +50,7 @@ class PipeTrials:
         self._pipe.write({"kill": trial_id})
 
     def parameters(self, trial_id: str) -> Mapping[str, Any]:
-        """Return the parameters of a trial of an earlier process, once."""
+        """Remove and return the parameters of an earlier process's trial; {} if unknown."""
         return self._parameters.pop(self._keys.pop(trial_id), {})
 
     def events(self, *, follow: bool) -> Iterator[PlatformEvent]:

@@ -374,7 +374,7 @@ class Graph:
         self.edges = [edge for edge in self.edges if node not in {edge.head, edge.tail}]
 
     def get_node_by_id(self, node_id: int) -> Node | None:
-        """Return the node of an id.
+        """Return the graph's node with an id; None if there is none.
 
         Args:
             node_id: id; -1 of the input node, -2 of the output node.
@@ -385,7 +385,7 @@ class Graph:
         return next((node for node in self.nodes if node.id == node_id), None)
 
     def get_node_by_name(self, name: str) -> Node | None:
-        """Return the node of a name.
+        """Return the graph's node with a name; None if there is none.
 
         Args:
             name: name in this graph.

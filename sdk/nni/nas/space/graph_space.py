@@ -175,7 +175,7 @@ class GraphModelSpace(ExecutableModelSpace):
         return [node for node in self.get_nodes() if node.operation.type == type_name]
 
     def get_node_by_name(self, node_name: str) -> Node | None:
-        """Return the node of a name.
+        """Return the first node with a name in any graph of the model; None if there is none.
 
         Args:
             node_name: name in its graph.
@@ -186,7 +186,7 @@ class GraphModelSpace(ExecutableModelSpace):
         return next((node for node in self.get_nodes() if node.name == node_name), None)
 
     def get_node_by_python_name(self, python_name: str) -> Node | None:
-        """Return the node of a module.
+        """Return the first node of a module's dotted name in any graph; None if there is none.
 
         Args:
             python_name: name of the module in the model, such as `body.0.conv`.

@@ -124,7 +124,7 @@ class NatsSignals:
         )
 
     async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
-        """Return a generator of signals to a subject or pattern, once the server knows of it."""
+        """Subscribe to a subject or pattern; return a generator of its signals until the close."""
         box: CallbackQueue[Signal] = CallbackQueue()
 
         def receive(subject: str, reply: str, _headers: Mapping[str, str], payload: bytes) -> None:

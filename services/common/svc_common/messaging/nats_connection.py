@@ -195,7 +195,7 @@ class Connection:
                 return
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` after each reconnection and at the close; return its removal."""
+        """Register a callback for reconnections and the close; return a function to remove it."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback)
 
@@ -224,7 +224,7 @@ class Connection:
         return self._client is not None and self._client.pending_data_size > UNSENT_LIMIT_BYTES
 
     async def writable(self) -> None:
-        """Wait until fewer bytes are unsent, by repeated flushes, or the connection is lost."""
+        """Wait until few bytes are unsent, or the connection is lost; flush repeatedly."""
         while self.congested:
             with suppress(UnavailableError):
                 await self.flush()
@@ -290,7 +290,7 @@ class Connection:
         return answer
 
     async def flush(self, timeout_s: float = TIMEOUT_S) -> None:
-        """Wait for an answer of the server, so that everything sent before was handled.
+        """Wait, within `timeout_s`, until the server has handled all that was sent before.
 
         Raises:
             UnavailableError: the server is away or does not answer.
@@ -404,7 +404,7 @@ class Connection:
             raise _translated(error, server, encrypted=tls is not None) from error
 
     async def _serve(self, client: Client) -> None:
-        """Subscribe a new client to all subjects, announce it, check it until it is lost.
+        """Subscribe a new client to all subjects, announce it, send heartbeats until it is lost.
 
         Raises:
             UnavailableError: the server does not answer.

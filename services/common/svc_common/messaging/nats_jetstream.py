@@ -103,7 +103,7 @@ class JetStream:
         """First part of the subjects of the API."""
 
     async def publish(self, subject: str, payload: bytes, headers: Headers | None = None) -> int:
-        """Store a message on its stream, repeating until answered; return its sequence.
+        """Store a message, repeated until the server answers (at least once); return its sequence.
 
         Raises:
             JetStreamError: the server refuses the message.

@@ -39,7 +39,7 @@ class BusReloader:
         await self._connection.aclose()
 
     async def reload(self) -> None:
-        """Have each server that answers read its configuration again; return when all have.
+        """Have the servers reload their configuration, within `RELOAD_S`; return when all have.
 
         While no server can be reached, this waits; a server that starts reads it anyway.
 

@@ -135,7 +135,7 @@ class NatsTaskQueue:
         await self._acknowledge(ack_subject, _TERM)
 
     async def _acknowledge(self, ack_subject: str, kind: bytes) -> None:
-        """Send an acknowledgement and wait for the server's answer; repeat with longer time-outs.
+        """Acknowledge until the server answers, with longer time-outs, or the consumer is gone.
 
         After a kill, the server may have lost the delivery; then it answers no acknowledgement
         before it has delivered the task again.

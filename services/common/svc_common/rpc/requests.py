@@ -72,7 +72,7 @@ class RequestMessages:
         return self
 
     async def __anext__(self) -> Any:  # noqa: ANN401 - any message
-        """Return the next message.
+        """Return the next message and mark the stream as begun; raise for a malformed message.
 
         Raises:
             StopAsyncIteration: there is none.

@@ -43,7 +43,7 @@ class ChildImportanceMeter:
         metric: str,
         optimize_mode: str,
     ) -> Importance:
-        """Fit results in a child; return shares of variance per hyperparameter and interactions."""
+        """Fit results in a child, one call at a time; return shares of variance or raise."""
         request = {
             "search_space": search_space,
             "trials": [(outcome.parameters, outcome.metric) for outcome in outcomes],

@@ -18,7 +18,7 @@ CHECKPOINT_NAME: Final = "checkpoint/algorithm.json"
 
 
 def line_of(command: commands.Command, *, eager: bool, size_bytes: int = 0) -> str:
-    """Encode a command to an algorithm host as one JSON line, with its log position.
+    """Encode a command with its position as one JSON line, a large one in steps for a thread.
 
     Args:
         command: the command.

@@ -57,7 +57,7 @@ class ServerHost:
             self._box.put(command)
 
     async def aclose(self) -> None:
-        """Cancel the worker, close the algorithm's session at its server, and the channel."""
+        """Cancel the worker, close the session at the server (errors ignored) and the channel."""
         self._sink = None
         self._worker.cancel()
         await asyncio.gather(self._worker, return_exceptions=True)

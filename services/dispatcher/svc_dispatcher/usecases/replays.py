@@ -123,7 +123,7 @@ class Replays:
     async def _replay_generation(
         self, generation: RecordedGeneration, comparison: Comparison
     ) -> AsyncGenerator[int, None]:
-        """Send a recorded generation's commands to a new host; yield the number handled."""
+        """Replay one generation on a new host; yield numbers handled; note a failed start."""
         sink = _ComparisonSink(comparison)
         try:
             host = await self._dependencies.launcher.launch(generation.setup, sink, eager=True)
@@ -144,7 +144,7 @@ class Replays:
         yield sink.handled
 
     async def _wait_handled(self, sink: "_ComparisonSink") -> bool:
-        """Wait until all sent commands are handled; return False if the host ended or is silent."""
+        """Wait until all sent commands are handled; False if the host ended or was late."""
         while sink.waiting and not sink.over:
             sink.news.clear()
             try:

@@ -235,7 +235,7 @@ class ExperimentActor:
 
     @property
     def next_change(self) -> asyncio.Event:
-        """Return an event that is set after the next round or at the end of the actor.
+        """Request and return the event that is set after the next round or at the actor's end.
 
         Take it before reading state.
         """

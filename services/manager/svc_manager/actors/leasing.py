@@ -215,7 +215,7 @@ class Ownership:
             await asyncio.gather(listening, return_exceptions=True)
 
     async def refresh(self) -> tuple[list[str], list[str], bool]:
-        """Renew own leases, read all; return ids lost, ids to take over, whether any may be missed.
+        """Renew leases, read all; return ids lost, ids to take over, whether some may be missed.
 
         Returns:
             Experiments that are lost, experiments to take over, and whether managers may have come

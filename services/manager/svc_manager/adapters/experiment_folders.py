@@ -42,7 +42,7 @@ class LocalFolders:
     async def create(
         self, directory: Path, environment: Mapping[str, str], interpreter: str
     ) -> str:
-        """Create a folder tree with `environment.json` (0600); return that file's SHA-256."""
+        """Create a folder tree with `environment.json`, or undo it, raise; return its SHA-256."""
         try:
             return await asyncio.to_thread(
                 self._create_or_undo, directory, environment, interpreter

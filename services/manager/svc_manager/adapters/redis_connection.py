@@ -84,7 +84,7 @@ class RedisConnection:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Translate errors of the Redis driver inside the block to service errors.
+        """Raise errors of the Redis driver in the block as PermissionDenied… or UnavailableError.
 
         Raises:
             PermissionDeniedError: the account lacks a permission.

@@ -130,7 +130,7 @@ class UsageCounter:
         return found
 
     async def of(self, experiment_id: str) -> BlobUsage:
-        """Return size and count of the outputs and referenced blobs of an experiment."""
+        """Return bytes and count of an experiment's outputs and referenced blobs that exist."""
         sizes = [
             info.size_bytes for info in await self._blobs.listing(output_prefix(experiment_id))
         ]

@@ -65,7 +65,7 @@ def _body_of(message: report_pb2.TrialReport) -> ReportBody | None:
 
 
 def _readable(metric: metric_pb2.Metric) -> metric_pb2.Metric:
-    """Return the same metric, a malformed value cleared in place: it would stop the log's readers.
+    """Clear a malformed value of a metric in place, as it would stop readers; return the metric.
 
     Whether a named blob exists is not checked: the store may be unreachable now, and the blob gone
     later. Readers of the log handle that.

@@ -176,7 +176,7 @@ class Activations:
         return self._ports.listeners.urls(view.port, view.url_prefix) if view.port else []
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
-        """Create an experiment; a repeated request id returns the one it created before."""
+        """Create an experiment, or return the one that the same request id created before."""
         new, secrets = _without_secrets(new)
         _check_id(new.experiment_id)
         if not new.request_id:
@@ -250,7 +250,7 @@ class Activations:
     def _check_folders(
         self, config: config_pb2.ExperimentConfig, secrets: Sequence[Mapping[str, str]]
     ) -> tuple[Path, SharedStorage | None]:
-        """Check that the caller may name the folders; return the root and the shared storage."""
+        """Raise unless the caller may name the folders; return the root and the shared storage."""
         root = self._admission.check(
             "experiment_working_directory", config.experiment_working_directory
         )
@@ -401,7 +401,7 @@ class Activations:
     async def _import(
         self, experiment_id: str, directory: Path
     ) -> tuple[ExperimentActor, list[str]]:
-        """Import an experiment's folder under a lease; return its actor and warnings."""
+        """Import an experiment's folder under a lease, unless known; return actor and warnings."""
         async with self._importing.setdefault(experiment_id, asyncio.Lock()):
             try:
                 return await self._registry.find(experiment_id), []

@@ -198,7 +198,7 @@ class Deletions:
         return last is not None and last.sequence == disposal.last_sequence
 
     async def _complete(self, disposal: Disposal) -> None:
-        """Complete a deletion that was interrupted after its folder was renamed."""
+        """Complete an interrupted deletion under a lease; do nothing if another manager has it."""
         experiment_id = disposal.experiment_id
         try:
             await self._registry.reserve(experiment_id)

@@ -173,7 +173,7 @@ class Invitations:
     async def _change(
         self, pool: str, change: Callable[[Sequence[Invitation]], list[Invitation]]
     ) -> tuple[list[Invitation], list[Invitation]]:
-        """Change a pool's invitations; return those before and after.
+        """Change a pool's invitations atomically, retried on a conflict; return old and new ones.
 
         The change is repeated on what another manager has published meanwhile.
         """

@@ -244,7 +244,7 @@ class LogStreams:
         over: _Condition,
         replaced: _Condition,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Yield a file's data from an offset on until it is complete.
+        """Yield a file's data from an offset until `over`; stop early if it is replaced.
 
         Args:
             actor: actor of the experiment.

@@ -68,7 +68,7 @@ class OutputFeed:
             await feed.aclose()
 
     async def follow(self) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Yield a trial's output from the bus as it comes, until the trial and its output ended.
+        """Yield a trial's output from the bus until both have ended, or `grace_s` after the trial.
 
         Raises:
             AbortedError: the experiment was closed here; the client follows again.

@@ -102,7 +102,7 @@ class SequenceIndex:
         self._ids: OrderedDict[str, tuple[Experiment, list[str]]] = OrderedDict()
 
     def ids(self, experiment_id: str, experiment: Experiment) -> list[str]:
-        """Return the cached list of an experiment's trial ids by creation, extended by new ones."""
+        """Return an experiment's trial ids by creation; extend the cached list by new trials."""
         known, ids = self._ids.pop(experiment_id, (experiment, []))
         if known is not experiment:
             ids = []

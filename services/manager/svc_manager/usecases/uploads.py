@@ -361,7 +361,7 @@ class BlobTransfers:
         )
 
     async def _is_stored(self, upload: Upload) -> bool:
-        """Return whether a blob is stored in this size and too young to be deleted as garbage."""
+        """Return whether a blob of this size is stored, young and proven; if so record it."""
         if upload.purpose is Purpose.OUTPUT:
             return False
         try:

@@ -52,7 +52,7 @@ async def take_until(
 
 
 async def end_on_error(items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
-    """Yield ``items``; end the stream quietly, with a log line, at a `ServiceError`.
+    """Yield ``items``; at a `ServiceError` log it and end the stream without raising.
 
     A response that has begun can no longer carry an error; the client requests the rest anew.
     """

@@ -110,7 +110,7 @@ class TensorBoards:
         return task
 
     def list(self, experiment_id: str) -> list[TensorBoardTask]:
-        """Return the running tasks of one experiment, oldest first."""
+        """Return the running tasks of an experiment, oldest first; forget ended ones."""
         self._tasks = {key: task for key, task in self._tasks.items() if task.alive}
         return [task for task in self._tasks.values() if task.experiment_id == experiment_id]
 

@@ -8,7 +8,7 @@ from svc_nas.domain.reports import Candidate
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A candidate of an earlier process is in the log."""
+    """Line to the process: a candidate of an earlier process is in the log."""
 
     key: str
     parameters: object
@@ -16,7 +16,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A trial was created for a candidate."""
+    """Line to the process: a trial was created for a candidate."""
 
     key: str
     trial_id: str
@@ -24,7 +24,7 @@ class Scheduled:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """An attempt of a candidate was lost."""
+    """Line to the process: an attempt of a candidate was lost."""
 
     key: str
 
@@ -40,7 +40,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The trial of a candidate has ended."""
+    """Line to the process: the trial of a candidate has ended."""
 
     key: str
     succeeded: bool
@@ -48,7 +48,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The experiment takes no more candidates."""
+    """Line to the process: the experiment takes no more candidates, for a reason."""
 
     reason: str
     is_final: bool
@@ -57,12 +57,12 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The experiment takes candidates again."""
+    """Line to the process: the experiment takes candidates again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resized:
-    """The number of concurrent trials was changed."""
+    """Line to the process: the number of concurrent trials was changed."""
 
     concurrency: int
 
@@ -72,31 +72,31 @@ StrategyInput: TypeAlias = Added | Scheduled | Lost | Measured | Ended | Closed 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The document was opened, and the strategy starts."""
+    """Line from the process: the document was opened, and the strategy starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The strategy submits a candidate."""
+    """Line from the process: the strategy submits a candidate."""
 
     candidate: Candidate
 
 
 @dataclass(frozen=True, slots=True)
 class StopWanted:
-    """The strategy wants a trial to be stopped."""
+    """Line from the process: the strategy wants a trial to be stopped."""
 
     trial_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """The strategy has no more candidates."""
+    """Line from the process: the strategy has no more candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Document or strategy raised an error."""
+    """Line from the process: document or strategy raised an error."""
 
     reason: str
 

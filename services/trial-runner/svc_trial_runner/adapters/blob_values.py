@@ -31,7 +31,7 @@ class StoredLargeValues:
             raise LaunchError(f"the value {blob.sha256} cannot be loaded: {error}") from error
 
     async def store(self, attempt: AttemptKey, value: Any) -> BlobKey:  # noqa: ANN401 - any JSON value
-        """Store a value as JSON in the blob store; return its hash and size."""
+        """Store a value as JSON blob; return hash and size; LaunchError if it cannot be stored."""
         data = json.dumps(value).encode()
         try:
             key = await self._of_attempt(attempt).put(data)

@@ -41,7 +41,7 @@ class CachedCodeStore:
             raise LaunchError(error.message) from error
 
     async def copy(self, place: Path, target: Path) -> None:
-        """Copy the code into a trial's folder, replacing the copy of an earlier attempt."""
+        """Replace the code in a trial's folder by a copy; LaunchError if it cannot be copied."""
         try:
             await asyncio.to_thread(_copy, place, target, self._code_user)
         except OSError as error:

@@ -283,7 +283,7 @@ def _open_own(path: Path) -> io.BufferedReader:
 
 
 def _read_small(path: Path) -> bytes | None:
-    """Return the content of a small file; None: it is larger."""
+    """Return the content of a file; None if it exceeds `SMALL_OUTPUT_BYTES`."""
     try:
         with _open_own(path) as file:
             data = file.read(SMALL_OUTPUT_BYTES + 1)

@@ -60,7 +60,7 @@ def all_processes() -> list[ProcessEntry]:
 
 
 def adopted_pids() -> list[int]:
-    """Return ids of the main thread's children: all adopted processes, and some of its own.
+    """Return pids of the main thread's children, adopted ones too; [] if the kernel lists none.
 
     The kernel gives orphans to the first thread of their new parent. The lists of the other
     threads, which hold no orphan, would cost seven system calls each at every end of a trial.
@@ -186,7 +186,7 @@ def signal_tree(
 
 
 def group_exists(group: int) -> bool:
-    """Return whether any process is in a group, by signal 0."""
+    """Return whether a process group exists, by signal 0; true if a signal is not permitted."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -53,7 +53,7 @@ class StoredTrialBlobs:
 
     @contextmanager
     def _exchange(self, attempt: AttemptKey) -> Iterator[RetryingBlobExchange]:
-        """Yield the exchange of an attempt, whose trouble is shown meanwhile."""
+        """Yield an attempt's blob exchange; its errors count as trouble during the block."""
         exchange = self._of_attempt(attempt)
         self._used.append(exchange)
         try:

@@ -138,7 +138,7 @@ class _Connection:
         self._answer()
 
     def _handle(self, line: bytes) -> bytes | asyncio.Future[bytes] | None:
-        """Return the reply to a request, or a future of it; None: it waits for the next trial."""
+        """Return the reply or its future; None: `next` waits; BrokenChannelError if out of turn."""
         request = parse_request(line)
         if self._waits_for_next:
             raise BrokenChannelError("no request may follow next before its reply")
@@ -179,7 +179,7 @@ class _Connection:
         return None
 
     def hand_over(self, trial: NextTrial) -> asyncio.Future[bool]:
-        """Send the next trial to the waiting process; return a future, true at its first request.
+        """Send the next trial to the waiting process; the future says whether it was accepted.
 
         Returns:
             True once the process has made the first request; False if it is gone.
@@ -328,7 +328,7 @@ class UnixTrialSockets:
             connection.close()
 
     def session_of(self, token: str) -> TrialSession | None:
-        """Return the session of a token; for connections."""
+        """Return the session of a token; None if the token is unknown."""
         return self._sessions.get(token)
 
     def anonymous(self, connection: _Connection) -> None:
@@ -439,7 +439,7 @@ def _remove_if_abandoned(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a folder's lock in the block; with `wait` a failure to lock is ignored.
+    """Lock a folder for the block: wait for it, best effort; without `wait` raise if it is locked.
 
     Raises:
         OSError: `wait` is false, and another process holds it or the file system has no locks.

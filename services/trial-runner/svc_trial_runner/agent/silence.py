@@ -22,7 +22,7 @@ async def wait_silent(
     clock: Clock,
     limit_s: float,
 ) -> None:
-    """Wait until the bus has been away for the whole limit; a connection starts it anew.
+    """Return after `limit_s` without a bus; a connection restarts the wait, a close returns too.
 
     Args:
         connected: waits until the bus is connected.

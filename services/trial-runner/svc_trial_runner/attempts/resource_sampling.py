@@ -115,7 +115,7 @@ class ResourceSampler:
         return reading_s
 
     def _read(self, process: ProcessIdentity) -> tuple[ProcessUse | None, float]:
-        """Read the use of a trial's process, in a thread; return it and the CPU time it took."""
+        """Read a process's use, called in a thread; return it (None: gone) and CPU seconds."""
         begin_s = time.thread_time()
         use = self._trials.read(process)
         return use, time.thread_time() - begin_s

@@ -60,7 +60,7 @@ class OutputLimit:
         return kept + MARKER % self._limit_bytes if first_cut else kept
 
     def end(self) -> bytes:
-        """Return the buffered tail to write at the end, after a marker if bytes were dropped."""
+        """Drain the buffered tail; return it, after a marker if bytes were dropped."""
         tail = bytes(self._tail)
         self._tail.clear()
         if not (tail and self.dropped_bytes):

@@ -98,7 +98,7 @@ def is_last(report: AttemptReport) -> bool:
 
 
 def split_wait_status(status: int) -> tuple[int | None, int]:
-    """Return exit code and signal of a wait status; one of them is set."""
+    """Return (exit code, 0) of a wait status, or (None, signal) if a signal killed the process."""
     signal = status & 0x7F
     return (None, signal) if signal else ((status >> 8) & 0xFF, 0)
 

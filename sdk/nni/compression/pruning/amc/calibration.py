@@ -44,7 +44,7 @@ class InputSamples:
                 handle.remove()
 
     def of(self, name: str) -> Tensor | None:
-        """Return the inputs of a layer.
+        """Return the recorded inputs of a layer, concatenated; None if there are none.
 
         Args:
             name: name of the layer.

@@ -153,7 +153,7 @@ class LegacyPruner(Pruner):
         ]
 
     def select_config(self, layer: LayerInfo) -> Entry | None:
-        """Return the entry that decides about a layer.
+        """Return a copy of the entry that decides about a layer; None if no entry does.
 
         Args:
             layer: name, module and type of the layer.

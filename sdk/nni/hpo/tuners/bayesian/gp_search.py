@@ -320,7 +320,7 @@ class GPSearch(ModelBasedTuner[float]):
         plateaus: KnownPlateaus | None,
         budget: SearchBudget,
     ) -> Floats | None:
-        """Return the best vector found from the current mode's candidates; None if none is left."""
+        """Return the best candidate of the mode (local, option, global); None without any."""
         space = self._space
         vectors = np.array(self._vectors)[fitted.kept]
         order = np.argsort(fitted.targets, kind="stable")

@@ -222,7 +222,7 @@ class LayerNormSlicing(LayerSlicing):
 
 
 def bias_of(layer: nn.Module) -> Tensor | None:
-    """Return the bias of a layer, which torch types as always present."""
+    """Return the bias of a layer, None without one; torch types it as always present."""
     bias: Tensor | None = layer.bias  # type: ignore[assignment]  # a parameter or None
     return bias
 

@@ -262,7 +262,7 @@ def combined(loss: Tensor, normalized: Tensor, scale: float, aggregate: Aggregat
 
 
 def expectation_penalty(penalty: object) -> ExpectationProfilerPenalty | None:
-    """Return the penalty of a differentiable search that an argument `penalty` describes.
+    """Return the penalty of a differentiable search by the argument `penalty`; None: none.
 
     Args:
         penalty: penalty, its arguments as a mapping, or None.
@@ -277,7 +277,7 @@ def expectation_penalty(penalty: object) -> ExpectationProfilerPenalty | None:
 
 
 def sample_penalty(penalty: object) -> SampleProfilerPenalty | None:
-    """Return the penalty of a sampling search that an argument `penalty` describes.
+    """Return the penalty of a sampling search by the argument `penalty`; None: none.
 
     Args:
         penalty: penalty, its arguments as a mapping, or None.

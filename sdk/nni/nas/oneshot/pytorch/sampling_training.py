@@ -45,7 +45,7 @@ class SamplingLightningModule(BaseOneShotLightningModule):
         return trainable(output) if isinstance(output, Tensor) else output
 
     def validation_step(self, *args: Any) -> Any:  # noqa: ANN401 - of the inner module
-        """Return what the inner module returns for a random architecture."""
+        """Draw a random architecture; return the result of the inner module's validation step."""
         self.path.sample = self.sampler.draw()
         return super().validation_step(*args)
 

@@ -50,7 +50,7 @@ def register_layer_slicing(slicing: LayerSlicing) -> None:
 
 
 def slicing_of(layer: nn.Module | type[nn.Module]) -> LayerSlicing | None:
-    """Return the rules registered for a layer.
+    """Return the slicing registered for a layer's class or nearest base; None if there is none.
 
     Args:
         layer: layer or its type.

@@ -56,7 +56,7 @@ class ShapeTensor:
         return _applied(getattr(func, "__name__", str(func)), func, tuple(args), dict(kwargs or {}))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a method of tensors."""
+        """Return a tensor method that computes by shapes; AttributeError if there is none."""
         method = getattr(torch.Tensor, name, None)
         if name.startswith("__") or not callable(method):
             raise AttributeError(f"a tensor without data has no attribute {name!r}")

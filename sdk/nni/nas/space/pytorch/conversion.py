@@ -211,6 +211,6 @@ def _form_of(module: nn.Module, python_name: str) -> GraphForm | None:
 
 
 def _label_of(module: nn.Module) -> str | None:
-    """Return the name by which mutators find a module."""
+    """Return the label by which mutators find a module; None if it has none."""
     label = getattr(module, _LABEL, None)
     return str(label) if isinstance(label, str) else None

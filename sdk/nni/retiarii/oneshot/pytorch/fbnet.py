@@ -177,7 +177,7 @@ class LogarithmicPenalty(ExpectationProfilerPenalty):
         self.config = config
 
     def __call__(self, loss: Tensor, architecture: Any) -> tuple[Tensor, dict[str, Tensor]]:  # noqa: ANN401 - probabilities
-        """Return the loss with the penalty, and its parts."""
+        """Return the loss times or plus the penalty, by `mode`, and its detached parts by name."""
         cost = self.cost(architecture).to(loss.device)
         penalty = self.config.alpha * torch.log1p(cost) ** self.config.beta
         total = loss * penalty if self.config.mode == "mul" else loss + penalty

@@ -76,7 +76,7 @@ def _check_links(folders: FolderOpener, directory: Path, name: str) -> None:
 
 
 def _trial_ids(body: Any) -> list[str]:  # noqa: ANN401 - any JSON value
-    """Return the body's `trials` as a list of ids without repetitions; accept comma text."""
+    """Return the body's `trials` (a list, or text with commas) as ids without repetitions."""
     given = body.get("trials") if isinstance(body, dict) else None
     if isinstance(given, str):
         given = [name for name in given.split(",") if name]

@@ -128,7 +128,7 @@ class WebServer:
         return self._base.port
 
     async def open_listener(self, port: int, experiment_id: str, url_prefix: str) -> None:
-        """Serve an experiment on its own port instead of an earlier one; no effect if open."""
+        """Serve an experiment on its own port, then close its earlier one; no effect if open."""
         listener = self._by_experiment.get(experiment_id)
         if listener and (listener.port, listener.url_prefix) == (port, url_prefix):
             return

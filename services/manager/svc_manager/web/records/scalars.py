@@ -62,7 +62,7 @@ def parse_duration(value: object, field: str) -> Duration:
 
 
 def value_of(message: value_pb2.Value) -> Any:  # noqa: ANN401 - any JSON value
-    """Convert a proto value to JSON; one in the byte store becomes a text that says so."""
+    """Convert a proto value to JSON; a value in the blob store becomes a text about it."""
     try:
         return from_value(message)
     except LookupError as error:

@@ -19,7 +19,7 @@ _ID: Final = re.compile(r"[a-z0-9]{8}\n?\Z")
 
 
 def installation_id(home: Path) -> str:
-    """Return the id of an installation: 8 lower-case letters and digits, drawn once.
+    """Return the installation's id (8 lower-case letters and digits); draw and store it once.
 
     A damaged file is renamed. Agents with its id are then found no more, and end themselves when
     their credentials are not renewed.

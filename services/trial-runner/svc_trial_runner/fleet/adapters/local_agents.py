@@ -110,7 +110,7 @@ class LocalAgentsAdapter:
         return [failure for failure in results if failure is not None]
 
     async def agents(self) -> list[PlatformAgent]:
-        """Return the started agents of this pool and installation, ended ones included."""
+        """List this pool's started agents, ended ones too; note running pids to wait for."""
         states = await asyncio.to_thread(self._states)
         running = [found for found in states.values() if found["state"] == RUNNING]
         self._processes = [found["pid"] for found in running]

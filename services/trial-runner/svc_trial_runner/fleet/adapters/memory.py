@@ -91,7 +91,7 @@ class InMemoryPlatformAdapter:
         self._raise_failure()
 
     async def capacity(self) -> int | None:
-        """Return the capacity of the platform."""
+        """Return the platform's capacity, None: no limit; raise the failure that a test has set."""
         self._raise_failure()
         return self._platform.capacity
 

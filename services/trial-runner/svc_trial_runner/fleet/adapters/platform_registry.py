@@ -161,7 +161,7 @@ class InstalledPlatforms:
             )
 
     async def forget(self, pool: str, key: str = "") -> None:
-        """Remove one private folder of a pool; or all of them, and release the pool's front."""
+        """Remove the folder `key` of a pool; without a key all folders, and release its front."""
         folder = self._dependencies.folder / pool
         if not key:
             await self._dependencies.front.release(pool)

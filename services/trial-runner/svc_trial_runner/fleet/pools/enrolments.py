@@ -144,7 +144,7 @@ class Enrolments:
         await self._tasks.aclose()
 
     async def enrol(self, request: EnrolmentRequest, address: str) -> Enrolled | Refused:
-        """Return name and credentials of a new agent, or why a machine is not admitted.
+        """Enrol a machine: return its credentials or `Refused`; count failures by address.
 
         Idempotency: a machine has one agent; its second enrolment revokes the first one's
         credentials, so a repetition of a request whose answer was lost does no harm.
@@ -272,7 +272,7 @@ class Enrolments:
         return pool
 
     async def publish_front(self, pool: str) -> None:
-        """Open the front for a pool; publish its address, or why it cannot be opened.
+        """Open the front for a pool with a valid invitation; publish its address or the error.
 
         Nothing is opened if no invitation is valid: for its agents, a pool's platform opens it.
         """

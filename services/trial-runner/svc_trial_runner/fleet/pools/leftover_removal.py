@@ -115,7 +115,7 @@ class LeftoverRemoval:
         get_logger().info("leftovers removed", pool=leftover.pool, platform=section.platform)
 
     def _lock(self, pool: str) -> asyncio.Lock:
-        """Return the lock of a pool's removals, which is there as long as one uses it."""
+        """Return the lock of a pool's removals; create it at the first use."""
         return self._locks.setdefault(pool, asyncio.Lock())
 
     async def _open(self, pool: str, key: str, section: PoolPlatform) -> PlatformAdapter:

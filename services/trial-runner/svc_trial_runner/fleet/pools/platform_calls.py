@@ -128,7 +128,7 @@ class PlatformCalls:
                 self._changed(PlatformChanged(self._key))
 
     async def aclose(self) -> None:
-        """Close the adapter; agents stay. May be called twice."""
+        """Close the adapter within a limit; log its errors; agents run on. May be called twice."""
         adapter, self._adapter = self._adapter, None
         if adapter is None:
             return

@@ -256,7 +256,7 @@ class AmlAdapter:
         """Do nothing: connections are closed after each request, and jobs go on."""
 
     async def _jobs(self) -> _Jobs:
-        """Return the jobs of the pool by agent, without those that are forgotten."""
+        """Return jobs of the pool by agent: also new, unlisted ones, but no forgotten ones."""
         listed = await asyncio.to_thread(self._api.jobs, tag_of(self._context.installation))
         jobs = dict(own_jobs(self._context, listed, "name"))
         self._unlisted -= jobs.keys()

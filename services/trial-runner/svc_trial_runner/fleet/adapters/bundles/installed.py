@@ -57,7 +57,7 @@ class NeededDistribution:
 
 
 def needed_distributions(target: WorkerTarget, root: str = AGENT) -> list[NeededDistribution]:
-    """Return all distributions, indirect ones too, that an agent needs on a worker, sorted by name.
+    """Return all distributions that an agent needs on a worker, sorted; version "": not installed.
 
     Args:
         target: the worker's interpreter, by which markers are evaluated.

@@ -197,7 +197,7 @@ def read_fields(path: Path) -> dict[str, Any]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with its content, also below folders that its user has closed.
+    """Remove a folder with its content, after chmod where needed; unlink a file or symbolic link.
 
     Raises:
         OSError: something is left, e.g. files of another user.

@@ -16,7 +16,7 @@ _LOADER_TIMEOUT_S: Final = 5
 
 
 def machine_key() -> str:
-    """Return host name and machine id, which identify a machine that shares its home."""
+    """Return `hostname:machine-id` (id empty if unreadable), to tell machines of one home apart."""
     machine_id = ""
     with suppress(OSError):
         machine_id = Path("/etc/machine-id").read_text("ascii").strip()
@@ -24,7 +24,7 @@ def machine_key() -> str:
 
 
 def boot_key() -> str:
-    """Return boot id and PID namespace, within which process ids are unique."""
+    """Return boot id and PID namespace (unreadable parts empty); process ids are unique in it."""
     boot = ""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()

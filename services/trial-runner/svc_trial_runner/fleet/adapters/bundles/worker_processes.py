@@ -28,7 +28,7 @@ def runs(pid: int, started: int) -> bool:
 
 
 def has_ended(pid: int, started: int) -> bool:
-    """Return whether the process that started then has ended."""
+    """Return whether no process of this pid and start time runs any more."""
     return not runs(pid, started)
 
 
@@ -54,7 +54,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def marked(folder: Path) -> list[tuple[int, int]]:
-    """Return number and start time of the processes of an agent and of its trials."""
+    """Return (pid, start time) of other processes whose environment marks the agent's folder."""
     mark = f"{MARK}={folder}".encode()
     found = []
     for entry in Path("/proc").iterdir():

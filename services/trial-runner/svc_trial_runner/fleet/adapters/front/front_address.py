@@ -90,7 +90,7 @@ def reachable_host(configured: str, fallback: str = "") -> str:
 
 
 def listen(host: str, configured_port: int, folder: Path) -> socket.socket:
-    """Listen at the configured, last or first free port; write it down and return the socket.
+    """Listen at the configured, last or first free port; store its number and return the socket.
 
     Args:
         host: that other machines reach; on loopback the socket listens there only, else on all

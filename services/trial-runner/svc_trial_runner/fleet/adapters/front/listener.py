@@ -48,7 +48,7 @@ class Forward:
     async def serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
     ) -> None:
-        """Connect to the service and pass bytes both ways, with back-pressure, until one ends."""
+        """Relay bytes to and from the service until one side ends or both are idle for `IDLE_S`."""
         try:
             inner_reader, inner_writer = await self._connect(address)
         except (OSError, TimeoutError) as error:
@@ -76,7 +76,7 @@ class Forward:
 async def _pump(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: asyncio.Timeout
 ) -> None:
-    """Copy bytes until the end of the reader; each delays the time-out of the connection."""
+    """Copy bytes until the reader ends or a side fails; each chunk postpones the idle time-out."""
     loop = asyncio.get_running_loop()
     with contextlib.suppress(OSError):
         while data := await reader.read(_CHUNK_BYTES):

@@ -44,7 +44,7 @@ class Address:
 
 
 class BusConnector:
-    """Connector to the bus: reads its greeting, encrypts, and returns the greeting for the client.
+    """Connector to the first bus server that answers; reads its greeting and encrypts, if set.
 
     Args:
         url: addresses of the servers, separated by commas; they are tried in turn.
@@ -60,7 +60,7 @@ class BusConnector:
         self._tls_first = tls_first
 
     async def connect(self) -> tuple[Streams, bytes]:
-        """Return streams to the first server that answers, and the greeting to send the client.
+        """Return streams to the next server that answers in time, and the greeting for the client.
 
         Raises:
             UnavailableError: no server can be reached.
@@ -104,7 +104,7 @@ class ManagerConnector:
         self._tls = tls
 
     async def connect(self) -> tuple[Streams, bytes]:
-        """Return streams to the server; it sends no greeting.
+        """Return streams to the manager and an empty greeting; UnavailableError if out of reach.
 
         Raises:
             UnavailableError: it cannot be reached.
@@ -197,7 +197,7 @@ async def _opened(address: Address, tls: TlsContext | None, protocol: str = "nat
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy bytes until the end of the reader, with back-pressure."""
+    """Copy bytes, with back-pressure, until the reader ends or a connection fails."""
     with contextlib.suppress(OSError):
         while data := await reader.read(_CHUNK_BYTES):
             writer.write(data)

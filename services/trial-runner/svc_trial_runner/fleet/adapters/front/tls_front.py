@@ -106,7 +106,7 @@ class TlsFront:
         return PoolFront(self, f"{pool}/{key}", host)
 
     async def release(self, pool: str) -> None:
-        """Forget all platforms of a pool as users."""
+        """Remove all platforms of a pool from the front's users; close it after its last user."""
         for user in [user for user in self._users if user.partition("/")[0] == pool]:
             await self.close_for(user)
 

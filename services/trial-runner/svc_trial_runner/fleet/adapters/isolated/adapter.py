@@ -233,7 +233,7 @@ class IsolatedAdapter:
         self._backoff = self._backoff.after_end(self._started_s, self._clock.monotonic_s())
 
     async def _handle(self, method: str, params: Any) -> Any:  # noqa: ANN401 - JSON
-        """Return what the child requests: a bundle's path, or the opened front's endpoint."""
+        """Handle a child's call: return a bundle's path, or open the front for its endpoint."""
         match method:
             case "bundle":
                 major, minor = params["python"]

@@ -304,7 +304,7 @@ class KubernetesAdapter:
     async def _list(
         self, path: str, query: Mapping[str, object] | None = None
     ) -> tuple[list[dict[str, Any]], str]:
-        """Return what a query chooses, by default the objects of the pool, and their version."""
+        """List objects by a query (None: those of the pool); return them and the list's version."""
         asked = query or {"labelSelector": selector(self._labels)}
         try:
             return await asyncio.to_thread(self._api.list, path, asked)

@@ -166,7 +166,7 @@ class KubernetesApi:
             response.close()
 
     def stop_watching(self) -> None:
-        """End all watches; their threads return soon."""
+        """Shut down the connections of all watches, so that their threads return soon."""
         with self._lock:
             for response in self._watched:
                 try:

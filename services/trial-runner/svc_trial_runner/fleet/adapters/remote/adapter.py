@@ -456,7 +456,7 @@ class RemoteAdapter:
     async def _renew(
         self, index: int, listing: list[dict[str, Any]], agents: Sequence[PlatformAgent]
     ) -> None:
-        """Open forwards and watch for the running agents of a machine."""
+        """Open forwards and a watch for a machine's running agents; ignore a failed connection."""
         names = {str(agent.name) for agent in agents if agent.phase is AgentPhase.RUNNING}
         if not names:
             return

@@ -48,7 +48,7 @@ class HostKeyCheck:
         self.error: MachineError | None = None
 
     def accepts(self, host: str, address: str, port: int, key: asyncssh.SSHKey) -> bool:
-        """Return whether an unknown host key is accepted: store it by accept-new, else set `error`.
+        """Return whether to accept an unknown host key; store it (accept-new) or set `error`.
 
         Args:
             host: name, or the alias that the SSH configuration gives.

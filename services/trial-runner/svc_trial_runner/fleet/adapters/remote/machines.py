@@ -223,7 +223,7 @@ class _EntryReader:
         return numbers or None
 
     def _secret(self, name: str) -> str | None:
-        """Return a secret; it may stand in the options of a section that was never logged."""
+        """Return a secret of the secrets, else of the section's options; None if in neither."""
         value = self._secrets.get(f"{self._path}.{name}")
         return value if value is not None else self._text(name) or None
 

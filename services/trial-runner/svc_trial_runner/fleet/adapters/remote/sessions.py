@@ -166,7 +166,7 @@ class Session:
     async def _open_ports(
         self, python: str, folder: str, bus: tuple[str, int], manager: tuple[str, int]
     ) -> None:
-        """Forward to ports of the machine's loopback interface, and relay sockets to them there."""
+        """Forward bus and manager to ports of the machine's loopback; relay its sockets to them."""
         ports = []
         try:
             for target in (bus, manager):
@@ -187,7 +187,7 @@ class Session:
         await self._start_program(python, "relay", folder, *ports)
 
     async def _start_program(self, python: str, *words: str) -> "asyncssh.SSHClientProcess[bytes]":
-        """Start a program of the sockets that runs until its input ends; wait for its first line.
+        """Start a channel program that runs until its input ends; wait for its first JSON line.
 
         Raises:
             MachineError: it does not start.
@@ -254,7 +254,7 @@ class Session:
         await self._connection.wait_closed()
 
     async def aclose(self) -> None:
-        """Close the connection; agents run on."""
+        """Close the connection, within a limit and without raising; agents run on."""
         for program in self._programs:
             program.close()
         self._connection.close()

@@ -74,7 +74,7 @@ def _remove(path: Path) -> None:
 
 
 def close_folder(key: str) -> None:
-    """Remove the folder of a key, wherever it is."""
+    """Remove this user's socket folder of a key below every possible parent; ignore errors."""
     for parent in _parents():
         base = parent / f"nni-{os.getuid()}-{key}"
         with suppress(OSError):
@@ -83,7 +83,7 @@ def close_folder(key: str) -> None:
 
 
 def watch(base: Path) -> None:
-    """Read process ids from the input and print each that ends; return when the input ends.
+    """Read pids from the input and print each that ends; renew the folder's times until its end.
 
     The input has a line with the id of each process. The folder's files are kept young.
     """

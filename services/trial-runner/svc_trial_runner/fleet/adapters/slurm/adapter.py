@@ -273,7 +273,7 @@ class SlurmAdapter:
         return {name: jobs[name] for name in names if name in jobs}
 
     async def _detailed(self, job: SlurmJob | None) -> SlurmJob | None:
-        """Return a failed job with its exit code, asked of Slurm; any other job as it is."""
+        """Return a failed job with the exit code from Slurm's details, any other job unchanged."""
         if job is None or job.state != "FAILED" or job.exit_code:
             return job
         details = await self._slurm.details(job.id)
@@ -356,7 +356,7 @@ class SlurmAdapter:
         await self._runner.aclose()
 
     async def _cluster(self) -> Cluster:
-        """Return the settings of the cluster, asked for once."""
+        """Return the settings of the cluster; request them from Slurm at the first call only."""
         if self._known_cluster is None:
             self._known_cluster = read_cluster(await self._slurm.configuration())
         return self._known_cluster
