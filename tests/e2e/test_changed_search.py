@@ -154,9 +154,10 @@ def test_python_api_raises_the_same_error(nnictl: Nnictl, tmp_path: Path) -> Non
         experiment.update_search_space({"x": {"_type": "unifrom", "_value": [0, 1]}})
 
 
-def tuner_file(folder: Path, name: str) -> Path:
+def tuner_file(folder: Path, name: str, mode: str = "maximize") -> Path:
     path = folder / "tuner.yml"
-    path.write_text(f"tuner:\n  name: {name}\n", "utf-8")
+    arguments = "" if name == "Random" else f"  classArgs: {{optimize_mode: {mode}}}\n"
+    path.write_text(f"tuner:\n  name: {name}\n{arguments}", "utf-8")
     return path
 
 
@@ -174,6 +175,8 @@ def test_another_tuner_takes_over_a_running_experiment(nnictl: Nnictl, tmp_path:
 
     unknown = nnictl(*update, tuner_file(tmp_path, "Nonsense"), expect=2)
     unsupported = nnictl(*update, tuner_file(tmp_path, "GPTuner"), expect=2)
+    forgetful = nnictl(*update, tuner_file(tmp_path, "PBTTuner"), expect=2)
+    opposite = nnictl(*update, tuner_file(tmp_path, "TPE", "minimize"), expect=2)
     nnictl(*update, tuner_file(tmp_path, "TPE"))
     experiment.update_max_trial_number(6)
     wait_for_trials(experiment, 6)
@@ -183,6 +186,8 @@ def test_another_tuner_takes_over_a_running_experiment(nnictl: Nnictl, tmp_path:
 
     assert "Nonsense" in unknown.stderr
     assert "GPTuner" in unsupported.stderr
+    assert "tuner.name must learn the results of earlier trials" in forgetful.stderr
+    assert "optimize_mode must be maximize, as the results so far are ranked" in opposite.stderr
     tuners = ["Random", "TPE", "TPE (tuner 3)"]
     proposers = [job.tuner for job in trials_in_order(experiment)]
     assert proposers == [tuner for tuner in tuners for _ in range(3)]

@@ -157,6 +157,18 @@ class AlgorithmCatalog(Protocol):
         """
         ...
 
+    def check_hand_over(self, present: str, successor: str) -> None:
+        """Raise ValueError if a tuner cannot take over the trials of another.
+
+        Args:
+            present: name of the tuner that has proposed them; empty: it has none.
+            successor: name of the tuner that is to learn them; empty: it has none.
+
+        Raises:
+            ValueError: one of them is not for a hand-over; the text says why, without a remedy.
+        """
+        ...
+
     def takes_assessor(self, tuner: str) -> bool:
         """Return whether an assessor may stop the tuner's trials; true for an unknown name."""
         ...

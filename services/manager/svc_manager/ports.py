@@ -75,6 +75,7 @@ class AlgorithmChecker(Protocol):
         interpreter: str,
         *,
         replaces_space: bool = False,
+        replaced_tuner: config_pb2.AlgorithmConfig | None = None,
     ) -> tuple[list[str], str]:
         """Validate algorithms, arguments and search space; return warnings and optimize mode.
 
@@ -82,6 +83,7 @@ class AlgorithmChecker(Protocol):
             config: the configuration.
             interpreter: runs custom classes.
             replaces_space: the experiment runs, and only its search space is new.
+            replaced_tuner: that of the running experiment, which the one of `config` takes over.
 
         Returns:
             Warnings, and the optimize mode (`minimize`, `maximize` or empty).

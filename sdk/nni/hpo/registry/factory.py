@@ -220,6 +220,36 @@ def check_replaceable(
             check_replaceable("tuner", listed.name, listed.class_args)
 
 
+def check_hand_over(present: str, successor: str) -> None:
+    """Raise ValueError if a tuner cannot take over the trials of another with their results.
+
+    Args:
+        present: name of the tuner that has proposed them; one that is empty or unknown is that of
+            a class of the user's own.
+        successor: name of the tuner that is to learn them; likewise.
+
+    Raises:
+        ValueError: the trials of `present` build on each other, or `successor` ignores results
+            other than those of its own trials.
+    """
+    former, entry = _known_tuner(present), _known_tuner(successor)
+    if former is not None and former.reserved:
+        raise ValueError(
+            f"cannot take over from {former.name}, whose trials go on from one another's "
+            "checkpoints: their results are not those of their configurations alone"
+        )
+    if entry is not None and not (entry.imports or entry.lookahead):
+        raise ValueError("must learn the results of earlier trials to take over")
+
+
+def _known_tuner(name: str) -> AlgorithmEntry | None:
+    """Return the entry of a tuner; None for an unknown name."""
+    try:
+        return find("tuner", name)
+    except ValueError:
+        return None
+
+
 def check_listed(name: str) -> None:
     """Raise ValueError unless a tuner may be one of several that share the trials of a search.
 

@@ -44,6 +44,10 @@ class RegistryCatalog:
         """Raise ValueError unless the algorithm accepts another search space while it runs."""
         factory.check_replaceable(_kind(kind), name, class_args)
 
+    def check_hand_over(self, present: str, successor: str) -> None:
+        """Raise ValueError if NNI's registry says that one cannot learn the other's trials."""
+        factory.check_hand_over(present, successor)
+
     def takes_assessor(self, tuner: str) -> bool:
         """Return whether an assessor may stop the tuner's trials; true for an unknown name."""
         return factory.takes_assessor(tuner)

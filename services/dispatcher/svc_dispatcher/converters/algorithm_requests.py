@@ -83,4 +83,5 @@ def _requested(
         class_args=class_args,
         several_outcomes=request.several_outcomes,
         replaces_space=request.replaces_space,
+        replaced_tuner=request.replaced_tuner.name if request.HasField("replaced_tuner") else None,
     )

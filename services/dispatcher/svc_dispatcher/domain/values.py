@@ -127,6 +127,9 @@ class RequestedAlgorithm:
     """The search has several objectives, or limits on outcomes."""
     replaces_space: bool = False
     """The algorithm runs already, and the search space would replace its present one."""
+    replaced_tuner: str | None = None
+    """Name of the tuner whose experiment it takes over; empty: it has none; None: it takes over
+    none."""
 
 
 class Check(bytes, enum.Enum):

@@ -113,10 +113,11 @@ def examine(
     classes = []
     for choice in choices:
         _check_source(choice)
-        if choice.server_address:
-            continue
         if choice.name:
             _check_named(catalog, choice, search_space)
+        _check_hand_over(catalog, choice)
+        if choice.server_address:
+            continue
         classes.append(
             ClassChoice(choice.kind, choice.name, choice.class_name, choice.code_directory)
         )
@@ -151,6 +152,21 @@ def _check_named(
             catalog.check_replaceable(choice.kind, choice.name, choice.class_args)
     except (ValueError, TypeError) as error:
         raise InvalidArgumentError(choice.kind, f"{choice.name!r} is refused: {error}") from error
+
+
+def _check_hand_over(catalog: AlgorithmCatalog, choice: RequestedAlgorithm) -> None:
+    """Raise InvalidArgumentError if a tuner cannot learn from the trials of the one it replaces."""
+    if choice.kind != "tuner" or choice.replaced_tuner is None:
+        return
+    try:
+        catalog.check_hand_over(choice.replaced_tuner, choice.name)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            "tuner.name",
+            str(error),
+            choice.name or choice.class_name or choice.server_address,
+            "create an experiment with this tuner",
+        ) from error
 
 
 def _optimize_mode(catalog: AlgorithmCatalog, choices: Sequence[RequestedAlgorithm]) -> str:

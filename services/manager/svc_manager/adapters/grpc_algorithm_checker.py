@@ -30,6 +30,7 @@ class GrpcAlgorithmChecker:
         interpreter: str,
         *,
         replaces_space: bool = False,
+        replaced_tuner: config_pb2.AlgorithmConfig | None = None,
     ) -> tuple[list[str], str]:
         """Validate algorithms and space by the dispatcher; return warnings and optimize mode."""
         request = algorithm_service_pb2.ValidateAlgorithmsRequest(
@@ -37,6 +38,7 @@ class GrpcAlgorithmChecker:
             interpreter=interpreter,
             several_outcomes=len(config.objectives) > 1 or bool(config.constraints),
             replaces_space=replaces_space,
+            replaced_tuner=replaced_tuner,
             # Configurations that break the constraints of a later space are skipped.
             enqueued=[] if replaces_space else config.search.enqueue,
         )

@@ -40,16 +40,23 @@ class TunerChanges:
         config = config_view(actor.experiment)
         _check_replaceable(config)
         check_algorithm_values(tuner, "tuner")
+        replaced = config_pb2.AlgorithmConfig()
+        replaced.CopyFrom(config.tuner)
         config.tuner.CopyFrom(tuner)
         check_algorithms(config)
         config.search_space.CopyFrom(await self._large_values.load(config.search_space))
-        await self._check(config, actor.experiment)
+        await self._check(config, actor.experiment, replaced)
         command = ChangeTuner(config.tuner.SerializeToString(deterministic=True))
         await actor.submit(RecordedCommand(command, request_id, "UpdateExperiment"))
 
-    async def _check(self, config: config_pb2.ExperimentConfig, experiment: Experiment) -> None:
-        """Validate by the dispatcher; set the mode of the experiment where the tuner has none."""
-        _, mode = await self._checker.check(config, experiment.interpreter)
+    async def _check(
+        self,
+        config: config_pb2.ExperimentConfig,
+        experiment: Experiment,
+        replaced: config_pb2.AlgorithmConfig,
+    ) -> None:
+        """Validate by the dispatcher; write the experiment's mode into a tuner that has none."""
+        _, mode = await self._checker.check(config, experiment.interpreter, replaced_tuner=replaced)
         expected = experiment.settings.optimize_mode.name.lower()
         if config.objectives or mode not in _MODES or mode == expected:
             return

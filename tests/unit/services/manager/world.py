@@ -72,7 +72,12 @@ class PickyChecker:
         interpreter: str,
         *,
         replaces_space: bool = False,
+        replaced_tuner: config_pb2.AlgorithmConfig | None = None,
     ) -> tuple[list[str], str]:
+        if replaced_tuner is not None and config.tuner.name == "Forgetful":
+            raise InvalidArgumentError(
+                "tuner.name", f"must learn the results of {replaced_tuner.name}", "Forgetful"
+            )
         if config.tuner.name == "Successor":
             arguments = from_value(config.tuner.class_args) or {}
             return [], arguments.get("optimize_mode", "maximize")

@@ -27,15 +27,15 @@ from nni_proto.experiment.v1 import config_pb2 as nni__proto_dot_experiment_dot_
 from nni_proto.experiment.v1 import replay_pb2 as nni__proto_dot_experiment_dot_v1_dot_replay__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+nni_proto/tuning/v1/algorithm_service.proto\x12\x13nni_proto.tuning.v1\x1a\x1fnni_proto/common/v1/value.proto\x1a$nni_proto/experiment/v1/config.proto\x1a$nni_proto/experiment/v1/replay.proto\"\x97\x01\n\tAlgorithm\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x30\n\x04kind\x18\x02 \x01(\x0e\x32\".nni_proto.tuning.v1.AlgorithmKind\x12\x12\n\nclass_name\x18\x03 \x01(\t\x12\x0e\n\x06source\x18\x04 \x01(\t\x12\x13\n\x0bspace_types\x18\x05 \x03(\t\x12\x11\n\tlookahead\x18\x06 \x01(\x08\"p\n\x15ListAlgorithmsRequest\x12\x30\n\x04kind\x18\x01 \x01(\x0e\x32\".nni_proto.tuning.v1.AlgorithmKind\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"e\n\x16ListAlgorithmsResponse\x12\x32\n\nalgorithms\x18\x01 \x03(\x0b\x32\x1e.nni_proto.tuning.v1.Algorithm\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf2\x02\n\x19ValidateAlgorithmsRequest\x12\x37\n\x05tuner\x18\x01 \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmConfig\x12:\n\x08\x61ssessor\x18\x02 \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmConfig\x12\x39\n\x07\x61\x64visor\x18\x03 \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmConfig\x12\x30\n\x0csearch_space\x18\x04 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x13\n\x0binterpreter\x18\x05 \x01(\t\x12\x18\n\x10several_outcomes\x18\x06 \x01(\x08\x12\x16\n\x0ereplaces_space\x18\x07 \x01(\x08\x12,\n\x08\x65nqueued\x18\x08 \x03(\x0b\x32\x1a.nni_proto.common.v1.Value\"E\n\x1aValidateAlgorithmsResponse\x12\x10\n\x08warnings\x18\x01 \x03(\t\x12\x15\n\roptimize_mode\x18\x02 \x01(\t\"1\n\x18ReplaySuggestionsRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\"\xdc\x01\n\x19ReplaySuggestionsResponse\x12;\n\x08progress\x18\x01 \x01(\x0b\x32\'.nni_proto.experiment.v1.ReplayProgressH\x00\x12?\n\ndifference\x18\x02 \x01(\x0b\x32).nni_proto.experiment.v1.ReplayDifferenceH\x00\x12\x39\n\x07verdict\x18\x03 \x01(\x0b\x32&.nni_proto.experiment.v1.ReplayVerdictH\x00\x42\x06\n\x04kind*\x82\x01\n\rAlgorithmKind\x12\x1e\n\x1a\x41LGORITHM_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14\x41LGORITHM_KIND_TUNER\x10\x01\x12\x1b\n\x17\x41LGORITHM_KIND_ASSESSOR\x10\x02\x12\x1a\n\x16\x41LGORITHM_KIND_ADVISOR\x10\x03\x32\xea\x02\n\x10\x41lgorithmService\x12i\n\x0eListAlgorithms\x12*.nni_proto.tuning.v1.ListAlgorithmsRequest\x1a+.nni_proto.tuning.v1.ListAlgorithmsResponse\x12u\n\x12ValidateAlgorithms\x12..nni_proto.tuning.v1.ValidateAlgorithmsRequest\x1a/.nni_proto.tuning.v1.ValidateAlgorithmsResponse\x12t\n\x11ReplaySuggestions\x12-.nni_proto.tuning.v1.ReplaySuggestionsRequest\x1a..nni_proto.tuning.v1.ReplaySuggestionsResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+nni_proto/tuning/v1/algorithm_service.proto\x12\x13nni_proto.tuning.v1\x1a\x1fnni_proto/common/v1/value.proto\x1a$nni_proto/experiment/v1/config.proto\x1a$nni_proto/experiment/v1/replay.proto\"\x97\x01\n\tAlgorithm\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x30\n\x04kind\x18\x02 \x01(\x0e\x32\".nni_proto.tuning.v1.AlgorithmKind\x12\x12\n\nclass_name\x18\x03 \x01(\t\x12\x0e\n\x06source\x18\x04 \x01(\t\x12\x13\n\x0bspace_types\x18\x05 \x03(\t\x12\x11\n\tlookahead\x18\x06 \x01(\x08\"p\n\x15ListAlgorithmsRequest\x12\x30\n\x04kind\x18\x01 \x01(\x0e\x32\".nni_proto.tuning.v1.AlgorithmKind\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"e\n\x16ListAlgorithmsResponse\x12\x32\n\nalgorithms\x18\x01 \x03(\x0b\x32\x1e.nni_proto.tuning.v1.Algorithm\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xb4\x03\n\x19ValidateAlgorithmsRequest\x12\x37\n\x05tuner\x18\x01 \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmConfig\x12:\n\x08\x61ssessor\x18\x02 \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmConfig\x12\x39\n\x07\x61\x64visor\x18\x03 \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmConfig\x12\x30\n\x0csearch_space\x18\x04 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x13\n\x0binterpreter\x18\x05 \x01(\t\x12\x18\n\x10several_outcomes\x18\x06 \x01(\x08\x12\x16\n\x0ereplaces_space\x18\x07 \x01(\x08\x12,\n\x08\x65nqueued\x18\x08 \x03(\x0b\x32\x1a.nni_proto.common.v1.Value\x12@\n\x0ereplaced_tuner\x18\t \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmConfig\"E\n\x1aValidateAlgorithmsResponse\x12\x10\n\x08warnings\x18\x01 \x03(\t\x12\x15\n\roptimize_mode\x18\x02 \x01(\t\"1\n\x18ReplaySuggestionsRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\"\xdc\x01\n\x19ReplaySuggestionsResponse\x12;\n\x08progress\x18\x01 \x01(\x0b\x32\'.nni_proto.experiment.v1.ReplayProgressH\x00\x12?\n\ndifference\x18\x02 \x01(\x0b\x32).nni_proto.experiment.v1.ReplayDifferenceH\x00\x12\x39\n\x07verdict\x18\x03 \x01(\x0b\x32&.nni_proto.experiment.v1.ReplayVerdictH\x00\x42\x06\n\x04kind*\x82\x01\n\rAlgorithmKind\x12\x1e\n\x1a\x41LGORITHM_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14\x41LGORITHM_KIND_TUNER\x10\x01\x12\x1b\n\x17\x41LGORITHM_KIND_ASSESSOR\x10\x02\x12\x1a\n\x16\x41LGORITHM_KIND_ADVISOR\x10\x03\x32\xea\x02\n\x10\x41lgorithmService\x12i\n\x0eListAlgorithms\x12*.nni_proto.tuning.v1.ListAlgorithmsRequest\x1a+.nni_proto.tuning.v1.ListAlgorithmsResponse\x12u\n\x12ValidateAlgorithms\x12..nni_proto.tuning.v1.ValidateAlgorithmsRequest\x1a/.nni_proto.tuning.v1.ValidateAlgorithmsResponse\x12t\n\x11ReplaySuggestions\x12-.nni_proto.tuning.v1.ReplaySuggestionsRequest\x1a..nni_proto.tuning.v1.ReplaySuggestionsResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nni_proto.tuning.v1.algorithm_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ALGORITHMKIND']._serialized_start=1267
-  _globals['_ALGORITHMKIND']._serialized_end=1397
+  _globals['_ALGORITHMKIND']._serialized_start=1333
+  _globals['_ALGORITHMKIND']._serialized_end=1463
   _globals['_ALGORITHM']._serialized_start=178
   _globals['_ALGORITHM']._serialized_end=329
   _globals['_LISTALGORITHMSREQUEST']._serialized_start=331
@@ -43,13 +43,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTALGORITHMSRESPONSE']._serialized_start=445
   _globals['_LISTALGORITHMSRESPONSE']._serialized_end=546
   _globals['_VALIDATEALGORITHMSREQUEST']._serialized_start=549
-  _globals['_VALIDATEALGORITHMSREQUEST']._serialized_end=919
-  _globals['_VALIDATEALGORITHMSRESPONSE']._serialized_start=921
-  _globals['_VALIDATEALGORITHMSRESPONSE']._serialized_end=990
-  _globals['_REPLAYSUGGESTIONSREQUEST']._serialized_start=992
-  _globals['_REPLAYSUGGESTIONSREQUEST']._serialized_end=1041
-  _globals['_REPLAYSUGGESTIONSRESPONSE']._serialized_start=1044
-  _globals['_REPLAYSUGGESTIONSRESPONSE']._serialized_end=1264
-  _globals['_ALGORITHMSERVICE']._serialized_start=1400
-  _globals['_ALGORITHMSERVICE']._serialized_end=1762
+  _globals['_VALIDATEALGORITHMSREQUEST']._serialized_end=985
+  _globals['_VALIDATEALGORITHMSRESPONSE']._serialized_start=987
+  _globals['_VALIDATEALGORITHMSRESPONSE']._serialized_end=1056
+  _globals['_REPLAYSUGGESTIONSREQUEST']._serialized_start=1058
+  _globals['_REPLAYSUGGESTIONSREQUEST']._serialized_end=1107
+  _globals['_REPLAYSUGGESTIONSRESPONSE']._serialized_start=1110
+  _globals['_REPLAYSUGGESTIONSRESPONSE']._serialized_end=1330
+  _globals['_ALGORITHMSERVICE']._serialized_start=1466
+  _globals['_ALGORITHMSERVICE']._serialized_end=1828
 # @@protoc_insertion_point(module_scope)

@@ -143,6 +143,7 @@ class ValidateAlgorithmsRequest(_message.Message):
     SEVERAL_OUTCOMES_FIELD_NUMBER: _builtins.int
     REPLACES_SPACE_FIELD_NUMBER: _builtins.int
     ENQUEUED_FIELD_NUMBER: _builtins.int
+    REPLACED_TUNER_FIELD_NUMBER: _builtins.int
     interpreter: _builtins.str
     """The interpreter that will run custom classes."""
     several_outcomes: _builtins.bool
@@ -165,6 +166,10 @@ class ValidateAlgorithmsRequest(_message.Message):
         names them `search.enqueue[i]`.
         """
 
+    @_builtins.property
+    def replaced_tuner(self) -> _config_pb2.AlgorithmConfig:
+        """Tuner of a running experiment that `tuner` takes over, with its results. Unset: none."""
+
     def __init__(
         self,
         *,
@@ -176,10 +181,11 @@ class ValidateAlgorithmsRequest(_message.Message):
         several_outcomes: _builtins.bool = ...,
         replaces_space: _builtins.bool = ...,
         enqueued: _abc.Iterable[_value_pb2.Value] | None = ...,
+        replaced_tuner: _config_pb2.AlgorithmConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["advisor", b"advisor", "assessor", b"assessor", "search_space", b"search_space", "tuner", b"tuner"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["advisor", b"advisor", "assessor", b"assessor", "replaced_tuner", b"replaced_tuner", "search_space", b"search_space", "tuner", b"tuner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["advisor", b"advisor", "assessor", b"assessor", "enqueued", b"enqueued", "interpreter", b"interpreter", "replaces_space", b"replaces_space", "search_space", b"search_space", "several_outcomes", b"several_outcomes", "tuner", b"tuner"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["advisor", b"advisor", "assessor", b"assessor", "enqueued", b"enqueued", "interpreter", b"interpreter", "replaced_tuner", b"replaced_tuner", "replaces_space", b"replaces_space", "search_space", b"search_space", "several_outcomes", b"several_outcomes", "tuner", b"tuner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -63,6 +63,22 @@ def test_arguments_that_are_null_are_none() -> None:
     assert (advisor.kind, advisor.class_args, advisor.replaces_space) == ("advisor", {}, True)
 
 
+def test_tuner_that_is_replaced_is_known_by_its_name() -> None:
+    tuner = config_pb2.AlgorithmConfig(name="TPE")
+    own = config_pb2.AlgorithmConfig(custom=config_pb2.CustomClass(class_name="own.Tuner"))
+    asked = [
+        pb.ValidateAlgorithmsRequest(
+            tuner=tuner, replaced_tuner=config_pb2.AlgorithmConfig(name="Random")
+        ),
+        pb.ValidateAlgorithmsRequest(tuner=tuner, replaced_tuner=own),
+        pb.ValidateAlgorithmsRequest(tuner=tuner),
+    ]
+
+    found = [requested_algorithms(request)[0].replaced_tuner for request in asked]
+
+    assert found == ["Random", "", None]
+
+
 def test_arguments_that_are_no_map_are_refused() -> None:
     config = config_pb2.AlgorithmConfig(name="TPE", class_args=to_value([1]))
 

@@ -95,6 +95,35 @@ async def test_later_space_is_refused_where_the_first_one_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    ("present", "successor", "rule"),
+    [
+        ("TPE", choice("tuner", "PBTTuner"), "must learn the results of earlier trials"),
+        ("PBT", choice("tuner", "TPE"), "cannot take over from PBTTuner"),
+        ("PBTTuner", choice("tuner", class_name="own.Tuner"), "cannot take over from PBTTuner"),
+    ],
+)
+async def test_tuner_that_cannot_learn_the_trials_does_not_take_over(
+    present: str, successor: RequestedAlgorithm, rule: str
+) -> None:
+    algorithms = Algorithms(RegistryCatalog(), ManualChecker())
+
+    with pytest.raises(InvalidArgumentError) as caught:
+        await algorithms.validate([replace(successor, replaced_tuner=present)], SPACE, "")
+
+    assert caught.value.field == "tuner.name"
+    for part in (rule, successor.name or successor.class_name, "create an experiment"):
+        assert part in caught.value.message
+
+
+@pytest.mark.parametrize("present", ["Random", "TPE", "", "since unregistered"])
+@pytest.mark.parametrize("successor", ["TPE", "Random", "Portfolio"])
+async def test_tuner_that_learns_the_trials_takes_over(present: str, successor: str) -> None:
+    algorithms = Algorithms(RegistryCatalog(), ManualChecker())
+
+    await algorithms.validate([choice("tuner", successor, replaced_tuner=present)], SPACE, "")
+
+
+@pytest.mark.parametrize(
     ("enqueued", "expected"),
     [
         (

@@ -112,6 +112,17 @@ async def test_enqueued_configurations_are_sent_at_creation_only(
     assert not changed.enqueued
 
 
+async def test_tuner_that_is_replaced_is_sent(
+    checker: GrpcAlgorithmChecker, dispatcher: Strict
+) -> None:
+    await checker.check(config("TPE"), "")
+    await checker.check(config("TPE"), "", replaced_tuner=config("Random").tuner)
+
+    created, handed_over = dispatcher.asked
+    assert not created.HasField("replaced_tuner")
+    assert handed_over.replaced_tuner.name == "Random"
+
+
 async def test_a_refusal_keeps_its_field(checker: GrpcAlgorithmChecker) -> None:
     with pytest.raises(InvalidArgumentError, match=r"tuner\.name must be TPE") as refusal:
         await checker.check(config("Nope"), "")

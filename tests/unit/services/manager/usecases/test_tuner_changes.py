@@ -89,8 +89,9 @@ async def test_repeated_request_hands_over_once(world: World) -> None:
         (config_pb2.AlgorithmConfig(), "tuner"),
         (tuner(optimize_mode="maximize"), "tuner.classArgs.optimize_mode"),
         (tuner("Suc\0cessor"), "tuner.name"),
+        (tuner("Forgetful"), "tuner.name"),
     ],
-    ids=["unknown", "nothing", "other mode", "NUL"],
+    ids=["unknown", "nothing", "other mode", "NUL", "learns no earlier results"],
 )
 async def test_refused_tuner_changes_nothing(
     world: World, config: config_pb2.AlgorithmConfig, field: str

@@ -183,6 +183,30 @@ def test_who_keeps_the_first_space_says_so() -> None:
         factory.check_replaceable("advisor", "BOHB", {"config_space": "a.pcs"})
 
 
+UNABLE_TO_TAKE_OVER = {"PBTTuner", "NetworkMorphism"}
+
+
+@pytest.mark.parametrize("name", sorted(UNABLE_TO_TAKE_OVER))
+def test_tuner_that_ignores_earlier_results_does_not_take_over(name: str) -> None:
+    with pytest.raises(ValueError, match="must learn the results of earlier trials"):
+        factory.check_hand_over("TPE", name)
+
+
+def test_other_tuners_take_over() -> None:
+    names = {entry.name for entry in factory.algorithms("tuner")}
+
+    for name in names - UNABLE_TO_TAKE_OVER:
+        factory.check_hand_over("TPE", name)
+        factory.check_hand_over("since unregistered", name)
+
+
+def test_trials_that_go_on_from_checkpoints_are_not_taken_over() -> None:
+    with pytest.raises(ValueError, match="cannot take over from PBTTuner"):
+        factory.check_hand_over("PBT", "TPE")
+    with pytest.raises(ValueError, match="cannot take over from PBTTuner"):
+        factory.check_hand_over("PBTTuner", "")
+
+
 def test_batch_space_is_checked_by_its_own_rule() -> None:
     factory.validate("tuner", "BatchTuner", {}, BATCH)
     with pytest.raises(ValueError, match="BatchTuner"):
