@@ -1,8 +1,9 @@
-"""How fast is the page with 10,000 trials: first paint, first rows, scrolling?
+"""How fast is the page with 10,000 trials: first paint, first rows, scrolling, every chart?
 
 A real manager serves a finished experiment; a headless Chromium looks at it. First paint counts
 from the start of the navigation, with an empty cache. Frames count while the wheel turns through
 the whole table: those over 50 ms by the browser's own record, and what the page computes for one.
+The same record has the longest frame of opening, of each chart, and of what a person does there.
 The browser draws without a graphics card, so frames cost more than on a desk; on a busy machine
 they wait for a processor, which the computing does not show.
 """
@@ -12,19 +13,26 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.benchmarks.measure import print_figure, print_header
+from tests.benchmarks.page_frames import Frames, chart_actions, opening, table_actions
 from tests.support.browser import Browser, Page, running_browser
 from tests.support.finished_experiment import write_finished
 from tests.support.local_shape import LocalShape, running_shape
 
 TRIALS = int(os.environ.get("TRIALS", "10000"))
 EXPERIMENT = "bigone00"
+VERBOSE = bool(os.environ.get("VERBOSE"))
+"""Whether to print what each long frame ran."""
 REPEATS = 5
+ROUNDS = 3
+"""Repetitions of the actions in the views."""
 STEPS = 150
 """Turns of the wheel."""
 TURN_PX = 900
+CHART = "document.querySelector('.chart canvas')"
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 RECORD_FRAMES = """(() => {
   window.frames_ms = [];
@@ -73,6 +81,32 @@ def _scroll(page: Page) -> tuple[list[float], int, int]:
     return frames, int(page.run("window.long_frames")), most
 
 
+def _actions(browser: Browser, base: str) -> Iterator[Frames]:
+    """Yield the long frames of what a person does with all trials of an experiment."""
+    loaded = "{there} && !document.querySelector('.loading-part')"
+    all_rows = f"document.querySelector('.table-foot')?.innerText.startsWith('{TRIALS:,} trials')"
+    for view, there, actions in (
+        ("oview", CHART, None),
+        ("detail", all_rows, table_actions),
+        ("charts", CHART, chart_actions),
+    ):
+        page = browser.new_page(1440, 900)
+        yield opening(page, f"{base}/{view}", loaded.format(there=there))
+        if actions is not None:
+            yield from actions(page)
+
+
+def _print_frames(rounds: Iterable[list[Frames]]) -> None:
+    """Print the longest frame of each action over the rounds, and the number of long ones."""
+    for of_action in zip(*rounds, strict=True):
+        longest = [one.longest_ms for one in of_action]
+        print_figure(f"longest frame: {of_action[0].action}", longest, "ms", target="<= 50")
+        print_figure("   computing of its longest task", [one.task_ms for one in of_action], "ms")
+        if VERBOSE:
+            for frame in (frame for one in of_action for frame in one.frames):
+                print(f"      {frame['ms']:.0f}: {', '.join(frame['scripts'])}")
+
+
 def _measure(shape: LocalShape, folder: Path) -> None:
     folder.mkdir()
     write_finished(folder, EXPERIMENT, TRIALS)
@@ -105,6 +139,7 @@ def _measure(shape: LocalShape, folder: Path) -> None:
         print_figure("rows in the document, at most", [most], "", target="<= 200")
         heap = page.call("Runtime.getHeapUsage")["usedSize"]
         print_figure("memory of the page's script", [heap / 1e6], "MB")
+        _print_frames([list(_actions(browser, base)) for _ in range(ROUNDS)])
 
 
 def main() -> int:

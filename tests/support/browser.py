@@ -264,6 +264,17 @@ class Page:
         data = self.call("Page.captureScreenshot", format="png")["data"]
         path.write_bytes(base64.b64decode(data))
 
+    def taken_events(self, method: str) -> list[dict[str, Any]]:
+        """Return the parameters of the events of a kind so far, and remove these events."""
+        self._browser.poll()
+        found: list[dict[str, Any]] = []
+        others: list[dict[str, Any]] = []
+        for event in self._browser.events:
+            own = event.get("sessionId") == self._session and event["method"] == method
+            (found if own else others).append(event)
+        self._browser.events = others
+        return [event["params"] for event in found]
+
     def problems(self) -> list[str]:
         """Return the problems that the browser reported so far: exceptions, errors, violations."""
         self._browser.poll()

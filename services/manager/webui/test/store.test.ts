@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { Store } from "../src/state/store";
+import { trial } from "./trials";
 
 /** Event stream whose events the test sends. */
 class ManualEventSource extends EventTarget {
@@ -36,6 +37,7 @@ let status = "RUNNING";
 let onStatus: () => void = () => {};
 
 async function respond(url: string): Promise<Response> {
+  if (url.includes("order=metric")) return new Response("[]"); // no trial counts as one of the best
   const path = url.split("?")[0]!.split("/").at(-1)!;
   if (path !== "check-status") return new Response(JSON.stringify(RESPONSES[path] ?? []));
   const response = new Response(JSON.stringify({ status, errors: [] }));
@@ -70,4 +72,22 @@ test("an event that comes during a request of the status leads to another one", 
   await vi.advanceTimersByTimeAsync(20_000);
 
   expect(store.status?.status).toBe("DONE");
+});
+
+test("many trials are parsed in parts, and appear together", async () => {
+  const records = Array.from({ length: 600 }, (_, i) => trial(i, i).record);
+  RESPONSES["trial-jobs"] = records;
+  const store = new Store("exp00001");
+  const sizes = new Set<number>();
+  const end = store.subscribe(() => sizes.add(store.trials.size));
+
+  const opened = store.open();
+  await vi.runAllTimersAsync();
+  await opened;
+  end();
+  delete RESPONSES["trial-jobs"];
+
+  expect(store.complete).toBe(true);
+  expect(sizes.has(600)).toBe(true);
+  expect([...sizes].filter((size) => size > 0 && size < 600)).toEqual([]);
 });

@@ -53,24 +53,27 @@ export function axisBy(
   dimension?: Dimension,
 ): Axis {
   const values = trials.map(read).filter((value): value is Json => value !== undefined);
-  const numbers = values.filter(
-    (value): value is number => typeof value === "number" && Number.isFinite(value),
-  );
   const bounds = dimension?.bounds ?? [];
-  if (dimension?.options.length || numbers.length < values.length || !numbers.length)
-    return categories(key, title, read, values, dimension?.options ?? []);
-  const low = Math.min(...bounds, ...chunked(numbers, Math.min));
-  const high = Math.max(...bounds, ...chunked(numbers, Math.max));
-  const whole = [...bounds, ...numbers].every(Number.isInteger);
-  return numeric({ key, title, read, low, high, log: Boolean(dimension?.log) && low > 0, whole });
+  const numbers = dimension?.options.length ? null : extentOf(values, bounds);
+  if (!numbers) return categories(key, title, read, values, dimension?.options ?? []);
+  return numeric({ key, title, read, ...numbers, log: Boolean(dimension?.log) && numbers.low > 0 });
 }
 
-/** Return the extremes of chunks: a call with 10⁵ arguments would overflow the stack. */
-function chunked(values: number[], extreme: (...of: number[]) => number): number[] {
-  const found: number[] = [];
-  for (let i = 0; i < values.length; i += 10_000)
-    found.push(extreme(...values.slice(i, i + 10_000)));
-  return found;
+/** Return the extent of values and bounds; null without values, or if one is no finite number. */
+function extentOf(
+  values: readonly Json[],
+  bounds: readonly number[],
+): { low: number; high: number; whole: boolean } | null {
+  let low = Math.min(...bounds);
+  let high = Math.max(...bounds);
+  let whole = bounds.every(Number.isInteger);
+  for (const value of values) {
+    if (typeof value !== "number" || !Number.isFinite(value)) return null;
+    if (value < low) low = value;
+    if (value > high) high = value;
+    whole &&= Number.isInteger(value);
+  }
+  return values.length ? { low, high, whole } : null;
 }
 
 function categories(

@@ -17,8 +17,12 @@ const LANE_PX = 24;
 const SIDE = 70;
 /** Half the length of a stroke on a single axis. */
 const STROKE_PX = 6;
-/** Lines per animation frame: about 10 ms. */
-const BATCH_SIZE = 1_000;
+/** Lines of the first animation frame, and of each later one at least and at most. */
+const FIRST_BATCH = 100;
+const LEAST_BATCH = 20;
+const MOST_BATCH = 1_000;
+/** Time from frame to frame up to which the browser keeps up, in ms. */
+const QUICK_MS = 25;
 /** Maximum number of thick lines, for the best trials. */
 const MAX_STRONG = 10;
 
@@ -145,8 +149,12 @@ export function drawLines(
   context.lineJoin = "round";
   let at = 0;
   let turn = 0;
-  const step = () => {
-    for (const end = Math.min(queue.length, at + BATCH_SIZE); at < end; at += 1) {
+  let size = FIRST_BATCH;
+  let last = performance.now();
+  const step = (now: number) => {
+    size = nextBatch(size, now - last);
+    last = now;
+    for (const end = Math.min(queue.length, at + size); at < end; at += 1) {
       const line = queue[at]!;
       context.lineWidth = line.width;
       context.strokeStyle = line.colour;
@@ -159,8 +167,17 @@ export function drawLines(
     if (at < queue.length) turn = requestAnimationFrame(step);
     else drawAxes(context, frame, brushes, colours);
   };
-  step();
+  step(last);
   return () => cancelAnimationFrame(turn);
+}
+
+/** Return the number of lines of the next frame after one that took `ms` with `size` lines.
+ *
+ * The browser fills lines after the script has traced them, so only the frames tell what they cost.
+ */
+export function nextBatch(size: number, ms: number): number {
+  const wanted = ms > QUICK_MS ? size / 2 : size * 1.25;
+  return Math.max(LEAST_BATCH, Math.min(MOST_BATCH, Math.round(wanted)));
 }
 
 /** Return the same lines and axes as a picture, with the names of the axes. */

@@ -13,6 +13,7 @@ import { keysOf, keysText, placedAt } from "../state/choices";
 import { usePlaceValue } from "../state/place_value";
 import { usePreference } from "../state/preferences";
 import { dimensionsOf } from "../state/space";
+import { useStaged } from "../state/staged";
 import type { Store } from "../state/store";
 import { LoadingPart } from "../components/loading_part";
 import { type Goals, modeOf } from "../state/objectives";
@@ -29,7 +30,7 @@ import {
   yPosition,
 } from "./parallel_canvas";
 import { offerPicture } from "./chart_export";
-import { linesOf } from "./parallel_lines";
+import { type ParallelLines, linesOf } from "./parallel_lines";
 import { colourOf } from "./plot";
 import { ColourScale } from "./colour_scale";
 import type { Picture } from "./picture";
@@ -38,6 +39,7 @@ import { TrialTip } from "./trial_tip";
 
 /** Maximum number of axes by default. */
 const MAX_AXES = 9;
+const NONE: ParallelLines = { trials: [], ranks: new Map(), dashed: new Set() };
 
 interface Props {
   store: Store;
@@ -59,10 +61,13 @@ export function ParallelChart({ store, metric, goals, height }: Props) {
   const known = useMemo(() => axisKeys(store), [store.version, dimensions]);
   const keys = (chosen ?? usual(known, metric)).filter((key) => known.includes(key));
   const mode = modeOf(goals, metric);
-  const { trials, ranks, dashed } = useMemo(
+  const found = useMemo(
     () => linesOf(store.trials.values(), goals, metric, top),
     [store.version, goals, metric, top],
   );
+  // The axes follow a frame later: both in one would take too long.
+  const [lines = NONE] = useStaged(found, 1);
+  const { trials, ranks, dashed } = lines;
   const axes = useMemo(() => {
     const byName = new Map(dimensions.map((one) => [one.name, one]));
     return keys.map((key) => axisOf(key, trials, byName.get(key.slice(2)), goals));
@@ -71,7 +76,7 @@ export function ParallelChart({ store, metric, goals, height }: Props) {
     () => trials.filter((trial) => passes(trial, axes, brushes)),
     [trials, axes, brushes],
   );
-  if (trials.length === 0) return <NoResult store={store} />;
+  if (found.trials.length === 0) return <NoResult store={store} />;
   return (
     <>
       <div class="tools">
@@ -102,7 +107,7 @@ export function ParallelChart({ store, metric, goals, height }: Props) {
         ) : null}
         <span class="muted" role="status">
           {inside.length < trials.length ? `${inside.length} of ` : ""}
-          {count(trials.length, "trial")}
+          {count(found.trials.length, "trial")}
         </span>
       </div>
       <LoadingPart store={store} />

@@ -9,7 +9,6 @@ import uPlot from "uplot";
 
 import { formatShort } from "../format";
 import { useApp } from "../state/context";
-import { canvasFilling } from "./canvas_pattern";
 import { offerPicture } from "./chart_export";
 import type { Picture } from "./picture";
 import {
@@ -21,6 +20,7 @@ import {
   numberTicks,
   plotPicture,
 } from "./plot_picture";
+import { drawCrowd, seriesOf } from "./plot_series";
 import { valueRange, withLines } from "./scales";
 import { Tip } from "./tip";
 
@@ -72,6 +72,8 @@ export function Plot(props: Props) {
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(props);
   latest.current = props;
+  /** Data and surface that the plot shows. */
+  const drawn = useRef<unknown[]>([]);
   const [pick, setPick] = useState<Picked | null>(null);
   const [zoomed, setZoomed] = useState(false);
   // Names and colours may change without another plot.
@@ -101,6 +103,7 @@ export function Plot(props: Props) {
       element,
     );
     plot.current = made;
+    drawn.current = [x, series, props.surface];
     const before = view.current;
     if (isZoomed.current && before) made.batch(() => setRanges(made, before));
     const observer = new ResizeObserver(() => {
@@ -121,7 +124,10 @@ export function Plot(props: Props) {
 
   useEffect(() => {
     const current = plot.current;
-    if (!current) return;
+    const wanted = [x, series, props.surface];
+    // A new plot has drawn them already.
+    if (!current || wanted.every((one, i) => one === drawn.current[i])) return;
+    drawn.current = wanted;
     const ranges = rangesOf(current);
     current.batch(() => {
       current.setData(dataOf(latest.current), !isZoomed.current);
@@ -324,6 +330,12 @@ function options(
           if (plot.select.width > 0 || plot.select.height > 0) listener.zoom(true);
         },
       ],
+      drawSeries: [
+        (plot, index) => {
+          const one = latest.current.series[index - 1];
+          if (one) drawCrowd(plot, index, one, colourOf(element, one.colour));
+        },
+      ],
       drawClear: [(plot) => drawCells(plot, latest.current.surface)],
       draw: [(plot) => drawLimits(plot, props.limits ?? {}, colourOf(element, "--s-failed"))],
       init: [
@@ -404,67 +416,6 @@ function drawLimits(plot: uPlot, limits: { x?: number[]; y?: number[] }, colour:
   }
   context.stroke();
   context.restore();
-}
-
-function seriesOf(one: PlotSeries, stroke: () => string): uPlot.Series {
-  if (one.kind === "points") {
-    return {
-      stroke,
-      ...(one.edge ? { scale: "edge" } : {}),
-      paths: () => null,
-      points: pointsOf(one, stroke),
-    };
-  }
-  if (one.kind === "bars") {
-    const pattern = one.pattern ?? "solid";
-    return {
-      stroke,
-      fill: (plot) => canvasFilling(plot.ctx, stroke(), pattern),
-      width: pattern === "solid" ? 0 : 1.5,
-      points: { show: false },
-      paths: uPlot.paths.bars!({ size: [0.72, 40, 1], gap: 0 }),
-    };
-  }
-  return {
-    stroke,
-    width: one.width ?? 2,
-    spanGaps: true,
-    points: { show: one.size !== undefined, size: one.size ?? 0, fill: stroke, width: 0 },
-    ...(one.kind === "step" ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {}),
-  };
-}
-
-function pointsOf(one: PlotSeries, stroke: () => string): uPlot.Series.Points {
-  const size = one.size ?? 6;
-  if (!one.symbol) return { show: true, size, fill: stroke, width: 0 };
-  if (one.symbol === "ring")
-    return { show: true, size: size + 1, stroke, fill: "transparent", width: 1.5 };
-  const cross = one.symbol === "cross";
-  return {
-    show: true,
-    size,
-    stroke,
-    fill: "transparent",
-    width: 1.5,
-    paths: (plot, index, from, to) => {
-      const path = new Path2D();
-      const half = (size / 2) * devicePixelRatio;
-      const scale = plot.series[index]!.scale!;
-      for (let i = from; i <= to; i += 1) {
-        const value = plot.data[index]![i];
-        if (value === null || value === undefined) continue;
-        const x = plot.valToPos(plot.data[0][i]!, "x", true);
-        const y = plot.valToPos(value, scale, true);
-        if (cross) {
-          path.moveTo(x - half, y - half);
-          path.lineTo(x + half, y + half);
-          path.moveTo(x - half, y + half);
-          path.lineTo(x + half, y - half);
-        } else path.rect(x - half, y - half, 2 * half, 2 * half);
-      }
-      return { stroke: path, fill: null };
-    },
-  };
 }
 
 /** Return the point nearest to the pointer, within `REACH_PX`. */

@@ -9,6 +9,7 @@ import { useApp } from "../state/context";
 import { type Goals, modeOf } from "../state/objectives";
 import { usePlaceValue } from "../state/place_value";
 import { type Dimension, dimensionsOf } from "../state/space";
+import { useStaged } from "../state/staged";
 import type { Store } from "../state/store";
 import type { Trial } from "../state/trial";
 import { numericParameters } from "../state/trial_rows";
@@ -35,6 +36,7 @@ const NOT_DRAWN: ReadonlySet<string> = new Set([
   "star",
 ]);
 const TICKS = { x: 10, y: 8 };
+const NONE: Dot[] = [];
 
 interface Props {
   store: Store;
@@ -60,11 +62,13 @@ export function ScatterChart({ store, metric, goals, height }: Props) {
   const [surfaceText, setSurface] = usePlaceValue("surface", "scatter:surface", "");
   const xColumn = columns.find((one) => one.key === xKey) ?? columns[0]!;
   const yColumn = columns.find((one) => one.key === yKey) ?? columns[0]!;
-  const drawn = useMemo(
+  const found = useMemo(
     () => drawnOf(store, goals, metric, xColumn, yColumn),
     [store.version, goals, metric, xColumn, yColumn],
   );
-  const { dots, omitted, x, y } = drawn;
+  // The plot follows a frame later: both in one would take too long.
+  const [drawn] = useStaged(found, 1);
+  const { dots, omitted, x, y } = drawn ?? { ...found, dots: NONE };
   const series = useMemo(() => dotSeries(dots, theme), [dots, theme]);
   const places = useMemo(() => dots.map((dot) => dot.x), [dots]);
   const surface = useMemo(
@@ -84,7 +88,7 @@ export function ScatterChart({ store, metric, goals, height }: Props) {
     </label>
   );
   const summary =
-    `${count(dots.length, "trial")}.` +
+    `${count(found.dots.length, "trial")}.` +
     (omitted ? ` ${count(omitted, "trial")} without ${x.title} or ${y.title} not shown.` : "");
   return (
     <figure class="chart">
@@ -104,7 +108,9 @@ export function ScatterChart({ store, metric, goals, height }: Props) {
         </span>
       </div>
       <LoadingPart store={store} />
-      {dots.length === 0 ? (
+      {!drawn ? (
+        <div style={{ height: `${height}px` }} />
+      ) : dots.length === 0 ? (
         <p class="empty">No ended trial has a value in both columns.</p>
       ) : (
         <Plot

@@ -12,6 +12,7 @@ import type { Goals } from "../state/objectives";
 import { usePlaceValue } from "../state/place_value";
 import type { PointKind } from "../state/outcome";
 import { type Dimension, dimensionsOf } from "../state/space";
+import { useStaged } from "../state/staged";
 import type { Store } from "../state/store";
 import type { Trial } from "../state/trial";
 import { type Axis, axisOf } from "./parallel_axes";
@@ -50,6 +51,7 @@ export function SliceChart({
     return { trials, kinds, shades: shadesByNumber(trials), y };
   }, [store.version, metric, goals]);
   const { trials, kinds } = shown;
+  const parts = useStaged(shown, chosen.length);
   if (trials.length === 0) return <NoResult store={store} />;
   return (
     <figure class="chart">
@@ -70,13 +72,13 @@ export function SliceChart({
       </div>
       <LoadingPart store={store} />
       <div class="slices">
-        {chosen.map((name) => (
+        {chosen.map((name, i) => (
           <Slice
             key={name}
             name={name}
             dimension={dimensions.get(name)}
             goals={goals}
-            shown={shown}
+            shown={parts[i]}
           />
         ))}
       </div>
@@ -103,10 +105,16 @@ interface SliceProps {
   name: string;
   dimension: Dimension | undefined;
   goals: Goals;
-  shown: Shown;
+  /** Undefined before its turn to be drawn. */
+  shown: Shown | undefined;
 }
 
-function Slice({ name, dimension, goals, shown }: SliceProps) {
+function Slice({ shown, ...slice }: SliceProps) {
+  if (shown) return <DrawnSlice {...slice} shown={shown} />;
+  return <section aria-label={`Slice of ${slice.name}`} style={{ height: `${HEIGHT}px` }} />;
+}
+
+function DrawnSlice({ name, dimension, goals, shown }: SliceProps & { shown: Shown }) {
   const { go, theme } = useApp();
   const { trials, kinds, shades, y } = shown;
   const x = useMemo(

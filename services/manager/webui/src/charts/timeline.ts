@@ -57,8 +57,8 @@ export function timelineOf(trials: Iterable<Trial>, now: number): Timeline {
     const row = places.get(trial.record.runnerId ?? "")!;
     counts[row]! += 1;
     const lanes = ends[row]!;
-    const free = lanes.findIndex((end) => end <= from);
-    const lane = free < 0 ? lanes.length : free;
+    let lane = 0;
+    while (lane < lanes.length && lanes[lane]! > from) lane += 1;
     lanes[lane] = to;
     return { trial, row, lane, from, to };
   });

@@ -214,7 +214,13 @@ function Bars({ timeline, span, names, height, onSpan }: BarsProps) {
 }
 
 function coloursOf(element: Element): TimelineColours {
-  const read = (name: string) => colourOf(element, name);
+  // Thousands of bars have few colours, and reading one from the style sheet is slow.
+  const known = new Map<string, string>();
+  const read = (name: string) => {
+    const colour = known.get(name) ?? colourOf(element, name);
+    known.set(name, colour);
+    return colour;
+  };
   return {
     ink: read("--ink"),
     muted: read("--muted"),

@@ -85,7 +85,16 @@ function wordTest(text: string): Test {
     formatState(trial.state).startsWith(word) ||
     (trial.record.remarks !== undefined &&
       remarksText(trial.record.remarks).toLowerCase().includes(word)) ||
-    Object.values(trial.flat).some((value) => comparable(parameterText(value)).includes(word));
+    hasWord(trial.flat, word);
+}
+
+/** Whether the text of a value has a word; a number's text has neither case, quotes nor spaces. */
+function hasWord(flat: Trial["flat"], word: string): boolean {
+  for (const name in flat) {
+    const text = parameterText(flat[name]!);
+    if ((typeof flat[name] === "number" ? text : comparable(text)).includes(word)) return true;
+  }
+  return false;
 }
 
 function columnTest(column: Column, operator: string, text: string, problems: string[]): Test {

@@ -22,6 +22,10 @@ const STATUS_MS = 20_000;
 /** Maximum number of trials that one request names. */
 const MAX_IDS = 200;
 const PAGE = 1_000;
+/** Records that are parsed without a pause: a few milliseconds. */
+const PARSED_AT_ONCE = 250;
+/** Ranges that are merged without a pause. */
+const RANGES_AT_ONCE = 1_000;
 const RETRY_MS = 2_000;
 const TOP = 20;
 /** States in which the experiment's time counts. */
@@ -54,6 +58,9 @@ const EVENTS = [
 const OF_EXPERIMENT: ReadonlySet<string> = new Set(
   EVENTS.filter((kind) => !/^(trial_|metric_)/.test(kind)),
 );
+
+/** Let the browser handle input. */
+const pause = () => new Promise<void>((resume) => setTimeout(resume));
 
 /** State of the live updates. */
 export type Connection = "connecting" | "live" | "lost" | "paused";
@@ -243,21 +250,37 @@ export class Store {
     let path: string | null = `trial-jobs?limit=${PAGE}&order=sequence&descending=true`;
     while (path) {
       const page: Page<TrialRecord> = await this.client.page(path);
-      for (const record of page.items) this.put(record);
+      await this.putAll(page.items);
       this.total = page.total;
       path = page.next;
+      const shown = this.newestLoaded;
       this.newestLoaded = true;
       this.complete ||= path === null;
-      this.notify(); // shows the loaded trials while the rest is loading
-      await new Promise((resume) => setTimeout(resume)); // lets the browser handle input
+      // Shows the loaded trials while the rest is loading; the more they cost, the less often.
+      if (shown && !this.complete) this.drawing.request();
+      else this.notify();
+      await pause();
     }
+    this.drawing.cancel();
+  }
+
+  /** Put many records, which are parsed in parts between which the browser handles input. */
+  private async putAll(records: TrialRecord[]): Promise<void> {
+    const parsed: Trial[] = [];
+    for (let i = 0; i < records.length; i += PARSED_AT_ONCE) {
+      for (const record of records.slice(i, i + PARSED_AT_ONCE))
+        parsed.push(trialOf(record, this.rangesOf(record.trialJobId)));
+      await pause();
+    }
+    for (const trial of parsed) this.putTrial(trial);
   }
 
   /** Load the ranges of intermediate results; those of live trials may have grown meanwhile. */
   private async loadRanges(): Promise<void> {
     if (![...this.trials.values()].some((trial) => trial.record.intermediateCount > 0)) return;
     const found = await this.client.get<IntermediateRanges[]>("intermediate-ranges");
-    for (const { trialJobId, ranges } of found) {
+    for (const [i, { trialJobId, ranges }] of found.entries()) {
+      if (i % RANGES_AT_ONCE === 0) await pause();
       const known = this.rangesOf(trialJobId);
       for (const [key, [low, high]] of Object.entries(ranges)) {
         extendRanges(known, { [key]: low });
@@ -275,7 +298,10 @@ export class Store {
   }
 
   private put(record: TrialRecord): void {
-    const trial = trialOf(record, this.rangesOf(record.trialJobId));
+    this.putTrial(trialOf(record, this.rangesOf(record.trialJobId)));
+  }
+
+  private putTrial(trial: Trial): void {
     this.trials.set(trial.id, trial);
     for (const name in trial.flat) this.parameterNames.add(name);
     for (const key in trial.metrics) this.metricKeys.add(key);
