@@ -20,13 +20,12 @@ from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.acceptance import accepted
 from nni.hpo.models.cost_model import CostPrediction
-from nni.hpo.models.gp_model import MOST_MODELLED, FittedGP, GPModel
-from nni.hpo.models.gp_regression import GPPosterior, Kernel
+from nni.hpo.models.gp_model import FittedGP
+from nni.hpo.models.gp_regression import Kernel
 from nni.hpo.models.loss_model import LossModel
 from nni.hpo.models.plateaus import KnownPlateaus, PlateauModel
 from nni.hpo.models.space_prior import space_prior
-from nni.hpo.models.subsets import covering_subset
-from nni.hpo.models.targets import Scale, standardised
+from nni.hpo.models.targets import Scale
 from nni.hpo.objectives import Objectives
 from nni.hpo.space.domains import Space
 from nni.hpo.tuners._model_based import ModelBasedTuner
@@ -36,15 +35,10 @@ from nni.hpo.tuners.bayesian.acquisition_optimizer import (
     LossAcquisition,
     weighted_by_success,
 )
-from nni.hpo.tuners.bayesian.candidates import (
-    global_candidates,
-    local_candidates,
-    option_candidates,
-    region_around,
-    whole_region,
-)
 from nni.hpo.tuners.bayesian.cost_acquisition import divided_by_cost
+from nni.hpo.tuners.bayesian.incumbent import expected_losses, loss_to_beat
 from nni.hpo.tuners.bayesian.initial_design import InitialDesign
+from nni.hpo.tuners.bayesian.mode_candidates import KnownResults, mode_candidates
 from nni.hpo.tuners.bayesian.outcome_models import NOTABLE_NOISE
 from nni.hpo.tuners.bayesian.prior_acquisition import weighted_by_prior
 from nni.hpo.tuners.bayesian.search_budget import GPSettings, SearchBudget, search_budget
@@ -53,7 +47,6 @@ from nni.hpo.tuners.bayesian.search_modes import (
     SearchMode,
     TrustRegion,
     next_mode,
-    option_weights,
 )
 from nni.hpo.tuners.bayesian.tpe_proposer import TPEProposer
 from nni.hpo.tuners.bayesian.trial_costs import TrialCosts
@@ -61,13 +54,6 @@ from nni.hpo.tuners.bayesian.trial_costs import TrialCosts
 LOCAL_SHARE: Final = 0.6
 """Share of the proposals of the Gaussian process that lie in the trust region."""
 
-_GOOD: Final = 5
-"""Best results near which candidates are drawn."""
-_MARGIN: Final = 0.05
-"""Improvement that exploring asks for, relative to the distance from the median to the best."""
-_RUNNING_MARGIN: Final = 0.001
-"""The same beyond the predictions of running trials; without it all of them would be proposed in
-the same basin."""
 _DENSITY_DRAWS: Final = 5
 """Proposals of TPE of which one is accepted by its predicted cost."""
 
@@ -219,26 +205,17 @@ class GPSearch(ModelBasedTuner[float]):
             configurations: of trials with results, in the space.
 
         Returns:
-            A number per configuration, of a process of its own that is linear in the losses: a
-            logarithmic scale, as proposals may have it, would overrate lucky results.
+            A number per configuration; see `expected_losses`.
         """
-        if self._model.gp.hyperparameters is None:
+        if self._model.gp.hyperparameters is None or not self._is_noisy():
             return None
-        if self._model.gp.noise_variance() <= NOTABLE_NOISE:
-            return None
-        inputs, losses = self._space.features(np.array(self._vectors)), np.array(self._losses)
-        kept = covering_subset(inputs, losses, MOST_MODELLED)
-        inputs, losses = inputs[kept], losses[kept]
-        model = GPModel(self._model.gp.kernel)
-        fitted = model.update(inputs, standardised(losses), kept, len(losses))
+        inputs = self._space.features(np.array(self._vectors))
         vectors = np.array([self._space.encode(one) for one in configurations])
-        means = fitted.posterior.predict(self._space.features(vectors))[0]
-        with np.errstate(over="ignore", invalid="ignore"):  # of the greatest floats
-            expected = losses.mean() + losses.std() * means
-        if not np.isfinite(expected).all():
-            return None
+        expected = expected_losses(
+            self._model.gp.kernel, inputs, np.array(self._losses), self._space.features(vectors)
+        )
         sign = -1.0 if self._objectives.items[0].mode == "maximize" else 1.0
-        return [sign * float(loss) for loss in expected]
+        return None if expected is None else [sign * loss for loss in expected]
 
     def _loss(self, value: JsonValue) -> float | None:
         losses = self._objectives.losses(value)
@@ -302,7 +279,7 @@ class GPSearch(ModelBasedTuner[float]):
         budget = search_budget(
             len(fitted.inputs), settings.time_limit_s, settings.most_samples, settings.most_climbs
         )
-        incumbent = self._incumbent(fitted, posterior)
+        incumbent = loss_to_beat(fitted, posterior, pending, self._mode, noisy=self._is_noisy())
         loss_acquisition = LossAcquisition(space, posterior, self._acquisition, incumbent, plateaus)
         acquisition = weighted_by_success(space, loss_acquisition, self._feasibility())
         acquisition = weighted_by_prior(acquisition, self._user_prior, len(self._losses))
@@ -320,56 +297,26 @@ class GPSearch(ModelBasedTuner[float]):
         plateaus: KnownPlateaus | None,
         budget: SearchBudget,
     ) -> Floats | None:
-        """Return the best candidate of the mode (local, option, global); None without any."""
+        """Return the best vector found from the current mode's candidates; None if none is left."""
         space = self._space
-        vectors = np.array(self._vectors)[fitted.kept]
-        order = np.argsort(fitted.targets, kind="stable")
-        region = whole_region(space)
-        if self._mode == "local":
-            centre = vectors[order[0]]
-            least = plateaus.reach() if plateaus else np.zeros(len(space))
-            size = self._region_size()
-            region = region_around(centre, self._model.gp.lengthscales(), size, least)
-            candidates = local_candidates(space, centre, region, size, budget.samples, self._rng)
-        elif self._mode == "option":
-            candidates = self._option_candidates(vectors, fitted.targets, budget.samples)
-        else:
-            candidates = global_candidates(
-                space, vectors[order[:_GOOD]], budget.samples, self._rng, self._user_prior
-            )
+        known = KnownResults(
+            np.array(self._vectors)[fitted.kept],
+            fitted.targets,
+            self._model.gp.lengthscales(),
+            self._region_size(),
+            plateaus.reach() if plateaus else np.zeros(len(space)),
+        )
+        candidates, region = mode_candidates(
+            space, self._mode, known, budget.samples, self._rng, self._user_prior
+        )
         candidates = space.allowed(candidates)
         if not len(candidates):
             return None
         return optimizer.best_from(candidates, region, discrete=self._mode != "option")
 
-    def _option_candidates(self, vectors: Floats, losses: Floats, count: int) -> Floats:
-        """Return candidates with an option that is drawn by its merits and its rareness."""
-        options = [
-            (index, option)
-            for index, axis in enumerate(self._space.axes)
-            for option in range(axis.categories)
-        ]
-        masks = [vectors[:, index] == option for index, option in options]
-        weights = option_weights(losses, masks)
-        place = int(self._rng.choice(len(options), p=weights))
-        having = np.flatnonzero(masks[place])
-        good = vectors[having[np.argsort(losses[having], kind="stable")[:_GOOD]]]
-        return option_candidates(self._space, good, options[place], count, self._rng)
-
-    def _incumbent(self, fitted: FittedGP, posterior: GPPosterior) -> float:
-        """Return the loss to beat, on the model's scale; running trials and some modes lower it."""
-        best, median = fitted.best_target, float(np.median(fitted.targets))
-        if self._model.gp.noise_variance() > NOTABLE_NOISE:
-            # A lucky measurement is no better than the mean that is predicted there.
-            best = float(posterior.predict(fitted.inputs)[0].min())
-        if self._running:
-            # Running trials count as if they had come out as predicted.
-            pending = self._space.features(self._running_vectors())
-            best = min(best, float(posterior.predict(pending)[0].min()))
-            best -= _RUNNING_MARGIN * (median - best)
-        if self._mode in {"explore", "option"}:
-            best -= _MARGIN * (median - best)
-        return best
+    def _is_noisy(self) -> bool:
+        """Return whether the fitted noise is notable."""
+        return self._model.gp.noise_variance() > NOTABLE_NOISE
 
     def _region_size(self) -> float:
         """Return the trust region's size for the next proposal, as if running ones had failed."""
