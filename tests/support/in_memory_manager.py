@@ -140,6 +140,7 @@ class InMemoryManager(
     def __init__(self, root: Path) -> None:
         self.root = root
         self.known: dict[str, experiment_pb2.Experiment] = {}
+        self.agent_limits: dict[str, config_pb2.AgentLimits] = {}
         self.events: dict[str, list[event_pb2.Event]] = {}
         self.blobs: dict[str, bytes] = {}
         self.trials: dict[str, list[trial_pb2.Trial]] = {}
@@ -303,6 +304,8 @@ class InMemoryManager(
         for field in ("max_experiment_duration", "search_space", "tuner"):
             if request.HasField(field):
                 getattr(config, field).CopyFrom(getattr(request, field))
+        if request.HasField("agent_limits"):
+            self.agent_limits[request.experiment_id] = request.agent_limits
         return pb.UpdateExperimentResponse(experiment=self.known[request.experiment_id])
 
     def ChangeRemarks(self, request: Any, context: Any) -> Any:

@@ -89,5 +89,58 @@ def trialnum(value: Count, id: OptionalId = None) -> None:  # noqa: A002 - docum
     _done("maxTrialNumber")
 
 
+@app.command("agents")
+def agents(
+    id: OptionalId = None,  # noqa: A002 - documented
+    *,
+    min_agents: Annotated[
+        int | None, typer.Option(help="Agents that stay without trials.", show_default=False)
+    ] = None,
+    max_agents: Annotated[
+        int | None, typer.Option(help="Most agents at once.", show_default=False)
+    ] = None,
+    idle_time: Annotated[
+        str | None,
+        typer.Option(
+            help="Time after which an agent without trials ends, such as 10m.", show_default=False
+        ),
+    ] = None,
+    max_agent_time: Annotated[
+        str | None,
+        typer.Option(
+            help="Time of all agents together, used time included, such as 50h.",
+            show_default=False,
+        ),
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Most that this time may cost.", show_default=False)
+    ] = None,
+    cost_per_agent_hour: Annotated[
+        float | None, typer.Option(help="Price of one agent for an hour.", show_default=False)
+    ] = None,
+) -> None:
+    """Set limits of the agents that platforms start for the experiment.
+
+    Limits that are not named stay. Running agents follow the new ones at once. For an experiment
+    in a pool of the installation, use nnictl pool update.
+    """
+    from nni.cli.session import experiment
+    from nni.experiment.config.agent_limits import agent_limits
+    from nni.experiment.conversion import agent_limits_to_proto
+
+    given = {
+        "min_agents": min_agents,
+        "max_agents": max_agents,
+        "idle_time": idle_time,
+        "max_agent_time": max_agent_time,
+        "max_cost": max_cost,
+        "cost_per_agent_hour": cost_per_agent_hour,
+    }
+    message = agent_limits_to_proto(agent_limits(given))
+    with experiment(id) as (client, experiment_id):
+        client.update_agent_limits(experiment_id, message)
+    _done("agentLimits")
+
+
 def _done(what: str) -> None:
     Messages().info(f"Update {what} success!")

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from google.protobuf import duration_pb2
 
 from nni.experiment.config import AlgorithmConfig, ExperimentConfig, TrainingServiceConfig
+from nni.experiment.config.agent_limits import AgentLimits
 from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.config.search_config import SearchConfig
 from nni_proto.common.v1 import metric_pb2
@@ -113,6 +114,21 @@ def duration_message(seconds: float) -> duration_pb2.Duration:
     """Return a duration as a message."""
     whole = int(seconds)
     return duration_pb2.Duration(seconds=whole, nanos=round((seconds - whole) * _NANOSECONDS))
+
+
+def agent_limits_to_proto(limits: AgentLimits) -> config_pb2.AgentLimits:
+    """Return a change of limits of agents as a message."""
+    message = config_pb2.AgentLimits(
+        min_agents=limits.min_agents,
+        max_agents=limits.max_agents,
+        max_cost=limits.max_cost,
+        cost_per_agent_hour=limits.cost_per_agent_hour,
+    )
+    if limits.idle_time is not None:
+        message.idle_time.CopyFrom(duration_message(duration_seconds(limits.idle_time)))
+    if limits.max_agent_time is not None:
+        message.max_agent_time.CopyFrom(duration_message(duration_seconds(limits.max_agent_time)))
+    return message
 
 
 def algorithm_to_proto(config: AlgorithmConfig) -> config_pb2.AlgorithmConfig:

@@ -352,6 +352,48 @@ class ExperimentHandle:
         self._connected().update(self.id, max_experiment_duration=duration_message(seconds))
         announce("Successfully update maxExecDuration.")
 
+    def update_agent_limits(
+        self,
+        *,
+        min_agents: int | None = None,
+        max_agents: int | None = None,
+        idle_time: str | timedelta | None = None,
+        max_agent_time: str | timedelta | None = None,
+        max_cost: float | None = None,
+        cost_per_agent_hour: float | None = None,
+    ) -> None:
+        """Change limits of the agents that platforms start for the experiment.
+
+        A limit that is not given stays. They hold for all its platforms together.
+
+        Args:
+            min_agents: agents that stay even if no trial waits.
+            max_agents: most agents at once.
+            idle_time: time after which an agent without trials ends, such as `10m`.
+            max_agent_time: time of all agents together, from the start of the experiment.
+            max_cost: most that this time may cost.
+            cost_per_agent_hour: price of one agent for an hour.
+
+        Raises:
+            ConfigError: no limit is given, or one breaks its rule.
+            RefusedError: the experiment has no agents of its own, or limits contradict each other.
+        """
+        from nni.experiment.config.agent_limits import agent_limits
+        from nni.experiment.conversion import agent_limits_to_proto
+
+        limits = agent_limits(
+            {
+                "min_agents": min_agents,
+                "max_agents": max_agents,
+                "idle_time": idle_time,
+                "max_agent_time": max_agent_time,
+                "max_cost": max_cost,
+                "cost_per_agent_hour": cost_per_agent_hour,
+            }
+        )
+        self._connected().update_agent_limits(self.id, agent_limits_to_proto(limits))
+        announce("Successfully update agentLimits.")
+
     def update_search_space(self, value: Any) -> None:  # noqa: ANN401 - JSON, or a type
         """Replace the search space of the running experiment.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from nni.experiment.connection import CALL_TIMEOUT_S, Connection
 from nni.experiment.errors import NotFoundError
+from nni_proto.experiment.v1 import config_pb2, experiment_pb2, experiment_service_pb2
 from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2
 from nni_proto.runner.v1 import pool_service_pb2 as pb
 from nni_wire.values import to_value
@@ -98,6 +100,18 @@ class PoolCalls(Connection):
         request = invitation_service_pb2.RevokeInvitationsRequest(pool=pool, ids=ids)
         answer = self._call(lambda: self._invitations.RevokeInvitations, request)
         return list(answer.invitations)
+
+    def update_agent_limits(
+        self, experiment_id: str, limits: config_pb2.AgentLimits
+    ) -> experiment_pb2.Experiment:
+        """Change the limits of the pool of an experiment that are set; return the experiment."""
+        request = experiment_service_pb2.UpdateExperimentRequest(
+            request_id=uuid.uuid4().hex, experiment_id=experiment_id, agent_limits=limits
+        )
+        answer: experiment_service_pb2.UpdateExperimentResponse = self._call(
+            lambda: self._experiments.UpdateExperiment, request
+        )
+        return answer.experiment
 
     def _about(
         self,

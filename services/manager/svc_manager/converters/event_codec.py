@@ -27,6 +27,7 @@ from svc_common.experiment_events.causes import (
     StopReason,
     WaitReason,
 )
+from svc_manager.converters.agent_limits import agent_limits_from, write_agent_limits
 from svc_manager.converters.creation import created_event
 from svc_manager.converters.event_functions import (
     FieldCodec,
@@ -68,6 +69,7 @@ from svc_manager.converters.reports import (
 )
 from svc_manager.converters.scalars import metric_from, set_ms, to_ms, write_metric
 from svc_manager.domain import events
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.values import Metric, Parameters
 
@@ -246,6 +248,7 @@ def _write_position(message: event_pb2.EventPosition, position: tuple[int, int])
 
 
 _VALUES: Final[Mapping[Any, tuple[Read, Write]]] = {
+    AgentLimits: (agent_limits_from, write_agent_limits),
     Metric: (metric_from, write_metric),
     Parameters: (parameters_from, write_parameters),
     SavedCheckpoint: (checkpoint_from, write_checkpoint),

@@ -6,7 +6,7 @@ from typing import Final
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.pool_secrets import secrets_id_of
-from svc_manager.converters.pools import Section
+from svc_manager.converters.agent_limits import Section
 from svc_manager.converters.secret_names import last_word, names_secret, variable_name
 
 _NAMES_OF_PLACES: Final = frozenset({"file", "path", "directory", "folder", "id", "name"})

@@ -1,30 +1,23 @@
 """Converters of needs and states of pools, which manager and fleet exchange on the bus."""
 
-import re
-from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import pool_pb2
 from nni_wire.pools import FRONT_HOST_OPTION, experiment_of_pool
-from nni_wire.values import from_value
 from svc_common.agent_time import counted_until
 from svc_common.pool_secrets import secrets_id_of
+from svc_manager.converters.agent_limits import limits_of_sections, write_pool_limits
 from svc_manager.domain.demand import ExperimentDemand
 from svc_manager.domain.state import Experiment
 
-Section: TypeAlias = config_pb2.TrainingServiceConfig | pool_pb2.PoolPlatform
-"""Section of a platform, of an experiment or of a pool of the installation."""
-
 TEXT_LIMIT: Final = 2_000
 """Most characters that are shown of a text of a platform."""
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])\Z")
-_UNIT_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def need_template(experiment: Experiment) -> pool_pb2.PoolNeed:
-    """Return the part of a pool's need that does not change: platforms, limits, GPUs."""
+    """Return the part of a pool's need that does not change: platforms and GPUs."""
     config = config_pb2.ExperimentConfig.FromString(experiment.config)
     pool = experiment.settings.pool
     need = pool_pb2.PoolNeed(pool=pool, experiment_id=experiment.id)
@@ -36,7 +29,6 @@ def need_template(experiment: Experiment) -> pool_pb2.PoolNeed:
     for index, service in enumerate(config.training_services):
         if service.secret_paths:
             need.platforms[index].secrets_id = secrets_id_of(pool, index)
-    write_limits(need.limits, config.training_services)
     return need
 
 
@@ -66,59 +58,10 @@ def need_to_bytes(
     template.running_count = demand.running_count
     template.concurrency = demand.concurrency
     template.closed = demand.closed
+    if experiment_of_pool(template.pool) is not None:
+        write_pool_limits(template.limits, demand.limits)
     template.log_sequence = log_sequence
     return template.SerializeToString()
-
-
-def _options(service: Section) -> Mapping[str, object]:
-    options = from_value(service.options) if service.HasField("options") else {}
-    return options if isinstance(options, Mapping) else {}
-
-
-def write_limits(limits: pool_pb2.PoolLimits, services: Iterable[Section]) -> None:
-    """Write a pool's limits: sums of the platforms' least and most agents, and longest idle time.
-
-    A platform without a largest number of agents makes the sum unlimited. Limits of time and cost
-    hold for all platforms together: should sections differ, the tightest one.
-
-    Args:
-        limits: limits that are set are replaced.
-        services: the platforms' sections.
-    """
-    sections = [_options(service) for service in services]
-    limits.min_agents = sum(_count(section, "minAgents") for section in sections)
-    largest = [_count(section, "maxAgents") for section in sections]
-    limits.max_agents = sum(largest) if all(largest) else 0
-    idle = [_duration_s(str(section["idleTime"])) for section in sections if "idleTime" in section]
-    if idle:
-        limits.idle.FromMilliseconds(round(max(idle) * 1000))
-    times = [
-        _duration_s(str(section["maxAgentTime"]))
-        for section in sections
-        if "maxAgentTime" in section
-    ]
-    if times:
-        limits.max_agent_time.FromMilliseconds(round(min(times) * 1000))
-    costs = [cost for section in sections if (cost := _amount(section, "maxCost"))]
-    limits.max_cost = min(costs, default=0.0)
-    limits.cost_per_agent_hour = max(
-        (_amount(one, "costPerAgentHour") for one in sections), default=0.0
-    )
-
-
-def _count(section: Mapping[str, object], name: str) -> int:
-    number = section.get(name)
-    return number if isinstance(number, int) and number > 0 else 0
-
-
-def _amount(section: Mapping[str, object], name: str) -> float:
-    number = section.get(name)
-    return float(number) if isinstance(number, int | float) and number > 0 else 0.0
-
-
-def _duration_s(text: str) -> float:
-    match = _DURATION.match(text)
-    return float(match[1]) * _UNIT_S[match[2]] if match else 0.0
 
 
 def state_from_bytes(payload: bytes) -> pool_pb2.PoolState:
@@ -139,7 +82,7 @@ def state_from_bytes(payload: bytes) -> pool_pb2.PoolState:
 def complete_limits(definition: pool_pb2.PoolDefinition) -> None:
     """Fill limits that a pool's definition lacks from its platforms' sections, in place."""
     limits = pool_pb2.PoolLimits()
-    write_limits(limits, definition.platforms)
+    write_pool_limits(limits, limits_of_sections(definition.platforms))
     limits.MergeFrom(definition.limits)
     definition.limits.CopyFrom(limits)
 

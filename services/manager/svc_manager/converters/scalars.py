@@ -19,6 +19,7 @@ from nni_wire.pools import (
 from nni_wire.values import from_value
 from svc_common import subjects
 from svc_common.errors import InvalidArgumentError
+from svc_manager.converters.agent_limits import limits_of_sections
 from svc_manager.domain.experiment import DEFAULT_TRIAL_RETRIES, Budget, ExperimentSettings
 from svc_manager.domain.values import (
     DEFAULT_METRIC,
@@ -159,7 +160,7 @@ def _service_of(config: config_pb2.ExperimentConfig) -> str:
 
 
 def budget_of(config: config_pb2.ExperimentConfig) -> Budget:
-    """Extract concurrency, trial number and duration limits from a configuration."""
+    """Extract the limits of trials, duration and agents from a configuration."""
     return Budget(
         trial_concurrency=config.trial_concurrency,
         max_trial_number=(config.max_trial_number if config.HasField("max_trial_number") else None),
@@ -168,4 +169,5 @@ def budget_of(config: config_pb2.ExperimentConfig) -> Budget:
             if config.HasField("max_experiment_duration")
             else None
         ),
+        agents=limits_of_sections(config.training_services),
     )

@@ -1,5 +1,7 @@
 """Lines of `nnimanager.log`, one per event that a person wants to read."""
 
+from collections.abc import Mapping
+
 from svc_common.experiment_events.cause_text import (
     end_text,
     experiment_text,
@@ -9,6 +11,7 @@ from svc_common.experiment_events.cause_text import (
     wait_text,
 )
 from svc_manager.domain import events
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.trial import TrialState
 
@@ -89,6 +92,8 @@ def _experiment_text(event: events.Event) -> str:  # noqa: C901 - one case per e
             return f"Experiment {event.experiment_id} created, NNI {event.nni_version}"
         case events.BudgetChanged():
             return f"Update: {_budget_text(event)}"
+        case events.AgentLimitsChanged(limits=limits):
+            return f"Update: {_limits_text(limits)}"
         case events.SearchSpaceChanged():
             return "Update: searchSpace"
         case events.AlgorithmRequested(tuner=tuner) if tuner is not None:
@@ -115,6 +120,22 @@ def _budget_text(event: events.BudgetChanged) -> str:
         "maxTrialNumber": event.max_trial_number,
         "maxExperimentDuration (ms)": event.max_experiment_duration_ms,
     }
+    return _changes_text(changed)
+
+
+def _limits_text(limits: AgentLimits) -> str:
+    changed = {
+        "minAgents": limits.min_agents,
+        "maxAgents": limits.max_agents,
+        "idleTime (ms)": limits.idle_time_ms,
+        "maxAgentTime (ms)": limits.max_agent_time_ms,
+        "maxCost": limits.max_cost,
+        "costPerAgentHour": limits.cost_per_agent_hour,
+    }
+    return _changes_text(changed)
+
+
+def _changes_text(changed: Mapping[str, float | None]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in changed.items() if value is not None)
 
 

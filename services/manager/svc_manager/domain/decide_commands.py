@@ -10,6 +10,7 @@ from svc_common.experiment_events.causes import (
     StopReason,
 )
 from svc_manager.domain import events, inputs
+from svc_manager.domain.agent_limits import check_agent_limits, check_has_own_agents
 from svc_manager.domain.budget import trials_left
 from svc_manager.domain.decide_callers import ask_trial, tell_trial
 from svc_manager.domain.decision_round import Round
@@ -20,7 +21,7 @@ from svc_manager.domain.trial import TrialState
 _CONCURRENCY_LIMIT = 99_999
 
 
-def decide_command(  # noqa: C901 - one case per command
+def decide_command(  # noqa: C901, PLR0912 - one case per command
     round_: Round, command: inputs.Command
 ) -> None:
     """Emit the events of a user's command (create, resume, stop, …), or raise if it is refused.
@@ -41,6 +42,8 @@ def decide_command(  # noqa: C901 - one case per command
             _update(round_, command)
         case inputs.ChangeTuner():
             _change_tuner(round_, command)
+        case inputs.ChangeAgentLimits():
+            _change_agent_limits(round_, command)
         case inputs.KillTrial():
             _kill(round_, command)
         case inputs.AddTrial():
@@ -190,6 +193,17 @@ def _change_tuner(round_: Round, command: inputs.ChangeTuner) -> None:
         )
     generation = experiment.algorithm.generation + 1
     round_.emit(events.AlgorithmRequested(generation, experiment.directory, tuner=command.tuner))
+
+
+def _change_agent_limits(round_: Round, command: inputs.ChangeAgentLimits) -> None:
+    _check_open(round_)
+    experiment = round_.experiment
+    check_has_own_agents(experiment.settings.pool)
+    old = experiment.budget.agents
+    new = old.changed(command.limits)
+    check_agent_limits(new)
+    if new != old:
+        round_.emit(events.AgentLimitsChanged(command.limits))
 
 
 def _kill(round_: Round, command: inputs.KillTrial) -> None:

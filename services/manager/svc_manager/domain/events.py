@@ -17,6 +17,7 @@ from svc_common.experiment_events.causes import (
     WaitReason,
 )
 from svc_common.experiment_events.events import ExperimentMoved, TrialsRequested
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import Report
@@ -31,6 +32,7 @@ from svc_manager.domain.values import (
 )
 
 __all__ = [
+    "AgentLimitsChanged",
     "AlgorithmDiverged",
     "AlgorithmFailed",
     "AlgorithmRequested",
@@ -273,6 +275,14 @@ class BudgetChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentLimitsChanged:
+    """Event: a user changed limits of the experiment's agents."""
+
+    limits: AgentLimits
+    """Limits that are None stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
 class SearchSpaceChanged:
     """The search space was replaced."""
 
@@ -383,6 +393,7 @@ Event: TypeAlias = (
     | AlgorithmFailed
     | AlgorithmDiverged
     | BudgetChanged
+    | AgentLimitsChanged
     | SearchSpaceChanged
     | DataImported
     | CustomTrialAdded

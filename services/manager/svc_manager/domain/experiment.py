@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from nni_wire.pools import LOCAL_POOL
+from svc_manager.domain.agent_limits import NO_AGENT_LIMITS, AgentLimits
 from svc_manager.domain.values import DEFAULT_METRIC, OptimizeMode
 
 DEFAULT_TRIAL_RETRIES = 2
@@ -89,7 +90,7 @@ class ExperimentSettings:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of an experiment that updates may change: concurrency, trial number, duration."""
+    """Limits of an experiment that updates may change: concurrency, trials, duration, agents."""
 
     trial_concurrency: int = 1
     """Maximum live trials, >= 1; 0 is the pause of an exploration."""
@@ -97,3 +98,5 @@ class Budget:
     """Maximum trials ever created; None: no limit."""
     max_duration_ms: int | None = None
     """Maximum time RUNNING or with live trials; None: no limit."""
+    agents: AgentLimits = NO_AGENT_LIMITS
+    """Of the agents of its own; as the sections of its platforms give them at first."""

@@ -3,6 +3,7 @@
 Folding the same events at the same times always gives the same state.
 """
 
+from dataclasses import replace
 from typing import Final, assert_never
 
 from svc_manager.domain import events
@@ -55,6 +56,8 @@ def fold(  # noqa: C901, PLR0912 - one case per event
             _algorithm_diverged(experiment)
         case events.BudgetChanged():
             _budget_changed(experiment, event)
+        case events.AgentLimitsChanged():
+            _agent_limits_changed(experiment, event)
         case events.SearchSpaceChanged():
             _space_changed(experiment, event)
         case events.DataImported():
@@ -162,7 +165,14 @@ def _budget_changed(experiment: Experiment, event: events.BudgetChanged) -> None
         old.max_duration_ms
         if event.max_experiment_duration_ms is None
         else event.max_experiment_duration_ms,
+        old.agents,
     )
+    experiment.revision += 1
+
+
+def _agent_limits_changed(experiment: Experiment, event: events.AgentLimitsChanged) -> None:
+    budget = experiment.budget
+    experiment.budget = replace(budget, agents=budget.agents.changed(event.limits))
     experiment.revision += 1
 
 

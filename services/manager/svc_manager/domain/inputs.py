@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from svc_common.experiment_events.causes import ExperimentCause, LossReason
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.events import (
     AlgorithmDiverged,
     AlgorithmFailed,
@@ -69,6 +70,13 @@ class ChangeTuner:
     """Command: hand the experiment over to another tuner, which learns all results."""
 
     tuner: EncodedValue
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeAgentLimits:
+    """Command: change limits of the experiment's agents; a limit that is None stays as it is."""
+
+    limits: AgentLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +238,7 @@ Command: TypeAlias = (
     | Stop
     | Update
     | ChangeTuner
+    | ChangeAgentLimits
     | KillTrial
     | AddTrial
     | ImportData

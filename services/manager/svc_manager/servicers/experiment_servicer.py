@@ -6,8 +6,11 @@ from typing import Any, TypeAlias
 
 import grpc.aio
 
+from nni_proto.experiment.v1 import config_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
+from svc_manager.converters.agent_limits import agent_limits_from
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.inputs import ChangeRemarks
 from svc_manager.usecases.activation import ActivatedExperiment, NewExperiment, ReopenRequest
 from svc_manager.usecases.agents import AgentDirectory
@@ -128,7 +131,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def UpdateExperiment(
         self, request: pb.UpdateExperimentRequest, context: Context
     ) -> pb.UpdateExperimentResponse:
-        """Change budgets, search space or tuner of an experiment; return the experiment."""
+        """Change budgets, search space, tuner or agents of an experiment; return it."""
         experiment = await self._experiments.update(
             request.experiment_id, _change(request), request.request_id
         )
@@ -246,4 +249,12 @@ def _change(request: pb.UpdateExperimentRequest) -> ConfigChange:
         ),
         request.search_space if request.HasField("search_space") else None,
         request.tuner if request.HasField("tuner") else None,
+        _limits(request.agent_limits) if request.HasField("agent_limits") else None,
     )
+
+
+def _limits(message: config_pb2.AgentLimits) -> AgentLimits:
+    """Return limits of agents; raise InvalidArgumentError if a duration is out of range."""
+    length_ms(message.idle_time, "idleTime")
+    length_ms(message.max_agent_time, "maxAgentTime")
+    return agent_limits_from(message)

@@ -9,7 +9,7 @@ empty ``request_id`` marks a call that is never repeated.
 import uuid
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from nni_proto.common.v1 import remarks_pb2, value_pb2
@@ -25,8 +25,16 @@ from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.views import exported_view, write_remarks
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
-from svc_manager.domain.inputs import ChangeRemarks, ImportData, RecordedCommand, Stop, Update
+from svc_manager.domain.inputs import (
+    ChangeAgentLimits,
+    ChangeRemarks,
+    ImportData,
+    RecordedCommand,
+    Stop,
+    Update,
+)
 from svc_manager.domain.remarks import Remarks
 from svc_manager.domain.trial import Trial
 from svc_manager.pagination import Page, Place, page_after
@@ -53,7 +61,7 @@ _STOP_FINGERPRINT: Final = "d91ec36c52358231"
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """Change of an experiment's budgets, search space or tuner; a field that is None stays."""
+    """Change of an experiment's budgets, space, tuner or agents; a field that is None stays."""
 
     trial_concurrency: int | None = None
     max_trial_number: int | None = None
@@ -61,6 +69,8 @@ class ConfigChange:
     search_space: value_pb2.Value | None = None
     tuner: config_pb2.AlgorithmConfig | None = None
     """Tuner that takes over; excludes the other changes."""
+    agent_limits: AgentLimits | None = None
+    """Limits of its agents; excludes the other changes."""
 
 
 _STOPPED: Final = experiment_pb2.EXPERIMENT_STATE_STOPPED
@@ -230,7 +240,7 @@ class Experiments:
     async def update(
         self, experiment_id: str, change: ConfigChange, request_id: str = ""
     ) -> experiment_pb2.Experiment:
-        """Check and apply a change of budgets, search space or tuner; return the experiment.
+        """Check and apply a change of budgets, space, tuner or agents; return the experiment.
 
         Raises:
             InvalidArgumentError: a value breaks its rule; nothing was changed.
@@ -240,6 +250,10 @@ class Experiments:
         _check_change(actor, change)
         if change.tuner is not None:
             await self._tuner_changes.change(actor, change.tuner, request_id)
+            return await self._loaded(actor.view())
+        if change.agent_limits is not None:
+            limits = ChangeAgentLimits(change.agent_limits)
+            await actor.submit(RecordedCommand(limits, request_id, "UpdateExperiment"))
             return await self._loaded(actor.view())
         space = change.search_space
         if space is not None:
@@ -412,11 +426,13 @@ class Experiments:
 
 
 def _check_change(actor: ExperimentActor, change: ConfigChange) -> None:
-    """Raise if a tuner comes with another change, or a compression job's description decides."""
-    if change.tuner is not None and change != ConfigChange(tuner=change.tuner):
-        raise InvalidArgumentError(
-            "tuner", "must be changed alone", None, "send the other changes in another request"
-        )
+    """Raise if a change must come alone, or a compression job's description decides."""
+    for name in ("tuner", "agent_limits"):
+        value = getattr(change, name)
+        if value is not None and replace(change, **{name: None}) != ConfigChange():
+            raise InvalidArgumentError(
+                name, "must be changed alone", None, "send the other changes in another request"
+            )
     if actor.experiment.settings.algorithm_service != subjects.COMPRESSOR:
         return
     for name in ("trial_concurrency", "max_trial_number", "search_space"):

@@ -15,7 +15,7 @@ from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 from svc_common.messaging.ports import LastValues
 from svc_common.pool_secrets import secrets_id_of
-from svc_manager.converters.pools import Section
+from svc_manager.converters.agent_limits import Section
 from svc_manager.ports import SecretStore
 
 CHECK_LIMIT: Final = timedelta(seconds=40)

@@ -123,6 +123,67 @@ class TrainingServiceConfig(_message.Message):
 Global___TrainingServiceConfig: _TypeAlias = TrainingServiceConfig  # noqa: Y015
 
 @_typing.final
+class AgentLimits(_message.Message):
+    """Limits of the agents of an experiment, which hold for all its platforms together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIN_AGENTS_FIELD_NUMBER: _builtins.int
+    MAX_AGENTS_FIELD_NUMBER: _builtins.int
+    IDLE_TIME_FIELD_NUMBER: _builtins.int
+    MAX_AGENT_TIME_FIELD_NUMBER: _builtins.int
+    MAX_COST_FIELD_NUMBER: _builtins.int
+    COST_PER_AGENT_HOUR_FIELD_NUMBER: _builtins.int
+    min_agents: _builtins.int
+    """Agents that stay even if no trial waits. Unset: 0."""
+    max_agents: _builtins.int
+    """>= 1. Unset: as many as the platforms have."""
+    max_cost: _builtins.float
+    """Most that this time may cost, in the currency of `cost_per_agent_hour`. Unset: no limit."""
+    cost_per_agent_hour: _builtins.float
+    """Price of one agent for an hour. Unset: unknown."""
+    @_builtins.property
+    def idle_time(self) -> _duration_pb2.Duration:
+        """An agent without trials ends after this time. Unset: 60 s."""
+
+    @_builtins.property
+    def max_agent_time(self) -> _duration_pb2.Duration:
+        """Time of all agents together, see `PoolLimits.max_agent_time`. Unset: no limit."""
+
+    def __init__(
+        self,
+        *,
+        min_agents: _builtins.int | None = ...,
+        max_agents: _builtins.int | None = ...,
+        idle_time: _duration_pb2.Duration | None = ...,
+        max_agent_time: _duration_pb2.Duration | None = ...,
+        max_cost: _builtins.float | None = ...,
+        cost_per_agent_hour: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_per_agent_hour", b"_cost_per_agent_hour", "_max_agents", b"_max_agents", "_max_cost", b"_max_cost", "_min_agents", b"_min_agents", "cost_per_agent_hour", b"cost_per_agent_hour", "idle_time", b"idle_time", "max_agent_time", b"max_agent_time", "max_agents", b"max_agents", "max_cost", b"max_cost", "min_agents", b"min_agents"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_per_agent_hour", b"_cost_per_agent_hour", "_max_agents", b"_max_agents", "_max_cost", b"_max_cost", "_min_agents", b"_min_agents", "cost_per_agent_hour", b"cost_per_agent_hour", "idle_time", b"idle_time", "max_agent_time", b"max_agent_time", "max_agents", b"max_agents", "max_cost", b"max_cost", "min_agents", b"min_agents"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cost_per_agent_hour: _TypeAlias = _typing.Literal["cost_per_agent_hour"]  # noqa: Y015
+    _WhichOneofArgType__cost_per_agent_hour: _TypeAlias = _typing.Literal["_cost_per_agent_hour", b"_cost_per_agent_hour"]  # noqa: Y015
+    _WhichOneofReturnType__max_agents: _TypeAlias = _typing.Literal["max_agents"]  # noqa: Y015
+    _WhichOneofArgType__max_agents: _TypeAlias = _typing.Literal["_max_agents", b"_max_agents"]  # noqa: Y015
+    _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
+    _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015
+    _WhichOneofReturnType__min_agents: _TypeAlias = _typing.Literal["min_agents"]  # noqa: Y015
+    _WhichOneofArgType__min_agents: _TypeAlias = _typing.Literal["_min_agents", b"_min_agents"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cost_per_agent_hour) -> _WhichOneofReturnType__cost_per_agent_hour | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_agents) -> _WhichOneofReturnType__max_agents | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost) -> _WhichOneofReturnType__max_cost | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_agents) -> _WhichOneofReturnType__min_agents | None: ...
+
+Global___AgentLimits: _TypeAlias = AgentLimits  # noqa: Y015
+
+@_typing.final
 class CompressionConfig(_message.Message):
     """Job of the compressor."""
 

@@ -528,6 +528,7 @@ class UpdateExperimentRequest(_message.Message):
     MAX_EXPERIMENT_DURATION_FIELD_NUMBER: _builtins.int
     SEARCH_SPACE_FIELD_NUMBER: _builtins.int
     TUNER_FIELD_NUMBER: _builtins.int
+    AGENT_LIMITS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     experiment_id: _builtins.str
     trial_concurrency: _builtins.int
@@ -543,6 +544,13 @@ class UpdateExperimentRequest(_message.Message):
         changes. Not for advisors and jobs.
         """
 
+    @_builtins.property
+    def agent_limits(self) -> _config_pb2.AgentLimits:
+        """Limits of the agents of the experiment; unset fields of it are unchanged, too. Excludes the
+        other changes. Not for experiments on the machine of the services, or in a pool of the
+        installation.
+        """
+
     def __init__(
         self,
         *,
@@ -553,10 +561,11 @@ class UpdateExperimentRequest(_message.Message):
         max_experiment_duration: _duration_pb2.Duration | None = ...,
         search_space: _value_pb2.Value | None = ...,
         tuner: _config_pb2.AlgorithmConfig | None = ...,
+        agent_limits: _config_pb2.AgentLimits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_trial_concurrency", b"_trial_concurrency", "max_experiment_duration", b"max_experiment_duration", "max_trial_number", b"max_trial_number", "search_space", b"search_space", "trial_concurrency", b"trial_concurrency", "tuner", b"tuner"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_trial_concurrency", b"_trial_concurrency", "agent_limits", b"agent_limits", "max_experiment_duration", b"max_experiment_duration", "max_trial_number", b"max_trial_number", "search_space", b"search_space", "trial_concurrency", b"trial_concurrency", "tuner", b"tuner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_trial_concurrency", b"_trial_concurrency", "experiment_id", b"experiment_id", "max_experiment_duration", b"max_experiment_duration", "max_trial_number", b"max_trial_number", "request_id", b"request_id", "search_space", b"search_space", "trial_concurrency", b"trial_concurrency", "tuner", b"tuner"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_trial_concurrency", b"_trial_concurrency", "agent_limits", b"agent_limits", "experiment_id", b"experiment_id", "max_experiment_duration", b"max_experiment_duration", "max_trial_number", b"max_trial_number", "request_id", b"request_id", "search_space", b"search_space", "trial_concurrency", b"trial_concurrency", "tuner", b"tuner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_trial_number: _TypeAlias = _typing.Literal["max_trial_number"]  # noqa: Y015
     _WhichOneofArgType__max_trial_number: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number"]  # noqa: Y015

@@ -21,6 +21,7 @@ from svc_manager.usecases.experiments import (
 )
 from svc_manager.web.handlers.listings import all_items, listing
 from svc_manager.web.records import experiments as records
+from svc_manager.web.records.agent_limits import agent_limits_from_json
 from svc_manager.web.records.config import config_from_json, tuner_from_json
 from svc_manager.web.records.encoding import from_json
 from svc_manager.web.records.scalars import parse_duration, to_seconds, value_from
@@ -257,11 +258,16 @@ def _new_tuner(params: Mapping[str, Any]) -> ConfigChange:
     return ConfigChange(tuner=tuner_from_json(_field(params, "tuner")[1]))
 
 
+def _new_agent_limits(params: Mapping[str, Any]) -> ConfigChange:
+    return ConfigChange(agent_limits=agent_limits_from_json(params))
+
+
 UPDATES: Final[Mapping[str, Callable[[Mapping[str, Any]], ConfigChange]]] = {
     "TRIAL_CONCURRENCY": _new_concurrency,
     "MAX_EXEC_DURATION": _new_duration,
     "SEARCH_SPACE": _new_search_space,
     "MAX_TRIAL_NUM": _new_trial_number,
     "TUNER": _new_tuner,
+    "AGENT_LIMITS": _new_agent_limits,
 }
 """Parser of the changed value, by `update_type`."""

@@ -179,7 +179,8 @@ def _obstacles(pool: Pool, need: PoolNeed, now_s: float) -> Iterator[tuple[str, 
             yield failure.reason, failure.remedy
     yield from _queues(pool)
     if is_missing and len(pool.agents) >= most_agents(need):
-        yield f"the pool has its limit of {_agents(need.limits.max_agents)}", ""
+        reason = f"the pool has its limit of {_agents(need.limits.max_agents)} (maxAgents)"
+        yield reason, _raise(need, "--max-agents NUMBER")
     elif is_missing:
         for platform in pool.platforms.values():
             if _is_full(pool, platform, now_s):
@@ -215,16 +216,27 @@ def _stop(pool: Pool, need: PoolNeed, now_s: float) -> tuple[str, str] | None:
     limits = need.limits
     hours = pool.agent_s(now_s) / HOUR_S
     price = limits.cost_per_agent_hour
-    words = []
+    words, option = [], "--max-cost COST"
     if limits.max_agent_s is not None and pool.agent_s(now_s) >= limits.max_agent_s:
         allowed = limits.max_agent_s / HOUR_S
         words.append(f"{hours:.3g} of {allowed:.3g} agent-hours (maxAgentTime)")
+        option = "--max-agent-time TIME"
     if limits.max_cost is not None and price:
         words.append(f"{hours * price:.3g} of the cost of {limits.max_cost:.3g} (maxCost)")
-    remedy = f"raise the limit in its file, then nnictl pool update {need.pool} FILE"
-    if experiment_of_pool(need.pool) is not None:
-        remedy = "stop the experiment; a new one with warmStartFrom goes on with another limit"
-    return f"the pool has used {' and '.join(words)}", remedy
+    return f"the pool has used {' and '.join(words)}", _raise(need, option)
+
+
+def _raise(need: PoolNeed, option: str) -> str:
+    """Return the command that raises a limit of a pool.
+
+    Args:
+        need: of the pool.
+        option: of the command for the pool of one experiment.
+    """
+    experiment_id = experiment_of_pool(need.pool)
+    if experiment_id is None:
+        return f"raise the limit in its file, then nnictl pool update {need.pool} FILE"
+    return f"raise the limit: nnictl update agents {experiment_id} {option}"
 
 
 def _is_full(pool: Pool, platform: PlatformRecord, now_s: float) -> bool:

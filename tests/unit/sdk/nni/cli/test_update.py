@@ -55,6 +55,17 @@ def test_tuner_comes_from_a_file(config: config_pb2.ExperimentConfig, tmp_path: 
     assert from_value(config.tuner.class_args) == {"optimize_mode": "minimize"}
 
 
+def test_limits_of_agents_are_options(manager: InMemoryManager) -> None:
+    manager.add_experiment("abcd1234")
+    words = ["--max-agents", "8", "--max-agent-time", "50h", "--max-cost", "75"]
+
+    assert main(["update", "agents", "abcd", *words]) == DONE
+
+    expected = config_pb2.AgentLimits(max_agents=8, max_cost=75.0)
+    expected.max_agent_time.seconds = 180_000
+    assert manager.agent_limits == {"abcd1234": expected}
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -63,6 +74,10 @@ def test_tuner_comes_from_a_file(config: config_pb2.ExperimentConfig, tmp_path: 
         ["duration", "-v", "soon"],
         ["searchspace", "-f", "missing.json"],
         ["tuner", "-f", "missing.yml"],
+        ["agents"],
+        ["agents", "--max-agents", "0"],
+        ["agents", "--max-agent-time", "soon"],
+        ["agents", "--max-cost", "nan"],
     ],
 )
 def test_wrong_value_is_refused_before_a_call(words: list[str]) -> None:

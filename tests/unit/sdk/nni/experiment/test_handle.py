@@ -10,7 +10,7 @@ from nni.experiment import Experiment
 from nni.experiment.errors import NotFoundError, WrongStateError
 from nni.experiment.progress import PlainDisplay
 from nni_proto.common.v1 import metric_pb2
-from nni_proto.experiment.v1 import experiment_pb2
+from nni_proto.experiment.v1 import config_pb2, experiment_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import from_value, to_value
 from tests.support.in_memory_manager import InMemoryManager
@@ -84,6 +84,14 @@ def test_changes_reach_the_configuration(experiment: Experiment, manager: InMemo
     config = manager.known["abcd1234"].config
     assert (config.trial_concurrency, config.max_trial_number) == (5, 50)
     assert from_value(config.search_space) == {"x": {"_type": "choice", "_value": [1]}}
+
+
+def test_limits_of_agents_are_changed(experiment: Experiment, manager: InMemoryManager) -> None:
+    experiment.update_agent_limits(min_agents=0, idle_time=timedelta(minutes=2), max_cost=75)
+
+    expected = config_pb2.AgentLimits(min_agents=0, max_cost=75.0)
+    expected.idle_time.seconds = 120
+    assert manager.agent_limits == {"abcd1234": expected}
 
 
 def test_another_tuner_takes_over(experiment: Experiment, manager: InMemoryManager) -> None:

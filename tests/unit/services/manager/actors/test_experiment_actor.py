@@ -12,16 +12,19 @@ import pytest
 from google.protobuf import duration_pb2
 
 from nni_proto.runner.v1 import pool_pb2
+from nni_wire.values import from_value
 from svc_common import subjects
 from svc_common.clock import SystemClock
 from svc_common.errors import AbortedError, InvalidArgumentError, LostOwnershipError
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.actors.experiment_actor import ExperimentActor
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.inputs import AgentSilent, RecordedCommand, Stop, Update
 from svc_manager.domain.scheduling import COUNT_EVERY_MS
 from svc_manager.domain.trial import TrialState
 from svc_manager.usecases.activation import ReopenRequest
+from svc_manager.usecases.experiments import ConfigChange
 from tests.unit.services.manager.world import PATIENCE_S, World, hold, manager_on, world_on
 
 
@@ -279,6 +282,35 @@ async def test_need_is_published_again_by_the_next_manager(remote_world: World) 
         again = await need_with(remote_world, experiment_id, waiting_count=2)
 
     assert again.platforms == before.platforms
+
+
+async def test_need_has_changed_limits_also_after_a_restart_of_the_manager(
+    remote_world: World,
+) -> None:
+    experiment_id = await remote_world.create_on(
+        "elsewhere", options={"maxAgents": 2, "maxAgentTime": "1h"}
+    )
+    before = await need_with(remote_world, experiment_id, waiting_count=2)
+    change = ConfigChange(agent_limits=AgentLimits(max_agents=8))
+    changed = await remote_world.experiments.update(experiment_id, change)
+    expected = pool_pb2.PoolLimits(max_agents=8)
+    expected.max_agent_time.seconds = 3600
+    await need_with(remote_world, experiment_id, limits=expected)
+    await remote_world.manager.registry.aclose()
+    await remote_world.bus.last_values.delete(subjects.pool_need_subject(before.pool))
+
+    async with manager_on(
+        remote_world.bus,
+        remote_world.folder,
+        remote_world.listeners,
+        platforms=["local", "elsewhere"],
+    ):
+        again = await need_with(remote_world, experiment_id, limits=expected)
+
+    assert (before.limits.max_agents, again.limits.max_agents) == (2, 8)
+    [service] = changed.config.training_services
+    assert from_value(service.options) == {"maxAgents": 8, "maxAgentTime": "1h"}
+    assert changed.revision == 1
 
 
 async def test_summary_of_a_stopped_experiment_is_written_after_its_need_is_closed(

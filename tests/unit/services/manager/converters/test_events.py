@@ -29,6 +29,7 @@ from svc_manager.converters.events import (
     batches_to_bytes,
 )
 from svc_manager.domain import events
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.reports import (
@@ -156,6 +157,8 @@ SAMPLES: list[events.Event] = [
     events.AlgorithmDiverged(4, encoded(1), encoded(2)),
     events.BudgetChanged(4, 50, 7_200_000),
     events.BudgetChanged(None, None, None),
+    events.AgentLimitsChanged(AgentLimits(0, 4, 60_000, 7_200_000, 9.5, 1.5)),
+    events.AgentLimitsChanged(AgentLimits(max_agents=8)),
     events.SearchSpaceChanged(encoded({"x": 1})),
     events.DataImported("i1", encoded([1])),
     events.CustomTrialAdded("q", 9, encoded({"x": True})),

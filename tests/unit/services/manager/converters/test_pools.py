@@ -3,14 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import pool_pb2
 from nni_wire.pools import FRONT_HOST_OPTION
 from nni_wire.values import from_value, to_value
 from svc_manager.converters.pools import agent_time, need_template, need_to_bytes
 from svc_manager.converters.scalars import settings_of
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.demand import ExperimentDemand
 from svc_manager.domain.state import Experiment
 
@@ -55,51 +54,14 @@ def test_need_without_gpus_leaves_them_unset() -> None:
     assert not need_template(experiment({})).HasField("gpus_per_trial")
 
 
-@pytest.mark.parametrize(
-    ("sections", "expected"),
-    [
-        ([{}], (0, 0, 0)),
-        ([{"minAgents": 1, "maxAgents": 4, "idleTime": "0.5m"}], (1, 4, 30_000)),
-        ([{"maxAgents": 4, "idleTime": "10s"}, {"maxAgents": 2, "idleTime": "1h"}], (0, 6, 3.6e6)),
-        ([{"maxAgents": 4}, {}], (0, 0, 0)),
-    ],
-)
-def test_limits_of_a_pool_come_from_its_platforms(
-    sections: list[dict[str, Any]], expected: tuple[int, int, float]
-) -> None:
-    limits = need_template(experiment(*sections)).limits
+def test_message_has_the_limits_of_the_demand() -> None:
+    template = need_template(experiment({"maxAgents": 2}))
+    demand = ExperimentDemand(1, 2, 4, False, AgentLimits(max_agents=8, max_agent_time_ms=1_500))
 
-    idle_ms = limits.idle.ToMilliseconds()
-    assert (limits.min_agents, limits.max_agents, idle_ms) == expected
+    limits = pool_pb2.PoolNeed.FromString(need_to_bytes(template, demand, 17)).limits
 
-
-@pytest.mark.parametrize(
-    ("sections", "expected"),
-    [
-        ([{}], (0.0, 0.0, 0.0)),
-        ([{"maxAgentTime": "2h", "maxCost": 9, "costPerAgentHour": 1.5}], (7200.0, 9.0, 1.5)),
-        ([{"maxAgentTime": "2h"}, {}], (7200.0, 0.0, 0.0)),
-        (
-            [
-                {"maxAgentTime": "1h", "maxCost": 9.0, "costPerAgentHour": 1},
-                {"maxAgentTime": "2h", "maxCost": 5.0, "costPerAgentHour": 2},
-            ],
-            (3600.0, 5.0, 2.0),
-        ),
-    ],
-)
-def test_limits_of_time_and_cost_hold_for_all_platforms(
-    sections: list[dict[str, Any]], expected: tuple[float, float, float]
-) -> None:
-    limits = need_template(experiment(*sections)).limits
-
-    time_s = limits.max_agent_time.ToTimedelta().total_seconds()
-    assert (time_s, limits.max_cost, limits.cost_per_agent_hour) == expected
-    assert limits.HasField("max_agent_time") is bool(expected[0])
-
-
-def test_unset_idle_time_is_the_default_of_the_fleet() -> None:
-    assert not need_template(experiment({})).limits.HasField("idle")
+    assert (limits.max_agents, limits.max_agent_time.ToMilliseconds()) == (8, 1_500)
+    assert not limits.HasField("idle")
 
 
 def test_message_has_the_present_demand_and_its_position_in_the_log() -> None:
@@ -125,6 +87,8 @@ def test_need_for_a_shared_pool_names_the_pool_only() -> None:
     need = need_template(used)
 
     assert need == pool_pb2.PoolNeed(pool="gpus", experiment_id="ab12cd34", gpus_per_trial=1)
+    published = need_to_bytes(need, ExperimentDemand(1, 0, 1, closed=False), 3)
+    assert not pool_pb2.PoolNeed.FromString(published).HasField("limits")
 
 
 def test_time_of_agents_that_run_counts_until_now_and_never_backwards() -> None:

@@ -14,6 +14,7 @@ from svc_common.experiment_events.causes import (
 )
 from svc_manager.converters.text_log import Line, line_of
 from svc_manager.domain import events
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.reports import Report
 from svc_manager.domain.trial import TrialState
@@ -45,6 +46,12 @@ def test_an_update_names_what_changed() -> None:
     line = line_of(events.BudgetChanged(4, None, None))
 
     assert line == ("INFO", "NNIManager", "Update: trialConcurrency = 4")
+
+
+def test_changed_limits_of_agents_are_named() -> None:
+    line = line_of(events.AgentLimitsChanged(AgentLimits(max_agents=8, max_cost=75.0)))
+
+    assert line == ("INFO", "NNIManager", "Update: maxAgents = 8, maxCost = 75.0")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from svc_manager.converters.views import (
     trial_view,
 )
 from svc_manager.domain import inputs
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.experiment import ExperimentSettings
 from svc_manager.domain.reports import ExitCause, Started
 from tests.unit.services.manager.building import Lab, encoded, exited, lost, waits_for_gpus
@@ -50,6 +51,18 @@ def test_the_configuration_shows_what_updates_have_changed() -> None:
 
     assert config.trial_concurrency == 7
     assert from_value(config.search_space) == {"y": {"_type": "choice"}}
+
+
+def test_sections_of_platforms_show_changed_limits_of_agents() -> None:
+    lab = Lab(settings=ExperimentSettings(pool="exp-expt1234"))
+    config = config_pb2.ExperimentConfig()
+    config.training_services.add(platform="ray", options=to_value({"maxAgents": 2}))
+    lab.experiment.config = config.SerializeToString()
+
+    lab.command(inputs.ChangeAgentLimits(AgentLimits(max_agents=8, max_agent_time_ms=7_200_000)))
+
+    [service] = config_view(lab.experiment).training_services
+    assert from_value(service.options) == {"maxAgents": 8, "maxAgentTime": "2h"}
 
 
 TUNER = config_pb2.AlgorithmConfig(name="TPE", class_args=to_value({"api_token": "hush"}))

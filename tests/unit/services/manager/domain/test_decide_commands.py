@@ -1,7 +1,9 @@
 import pytest
 
+from nni_wire.pools import experiment_pool
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from svc_manager.domain import events, inputs
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.effects import (
     CloseListener,
     ForgetExperiment,
@@ -51,6 +53,36 @@ def test_a_repeated_request_has_no_further_effect() -> None:
 
     assert lab.command(inputs.Update(trial_concurrency=3), "req-1") == []
     assert lab.experiment.revision == 1
+
+
+def test_limits_of_agents_are_changed_and_checked_together_with_those_that_stay() -> None:
+    lab = Lab(
+        Budget(agents=AgentLimits(min_agents=2, max_agents=4)),
+        ExperimentSettings(pool=experiment_pool("expt1234")),
+    )
+    raised = AgentLimits(max_agents=8, max_agent_time_ms=7_200_000)
+
+    emitted = lab.command(inputs.ChangeAgentLimits(raised))
+
+    assert emitted == [events.AgentLimitsChanged(raised)]
+    assert lab.experiment.budget.agents.min_agents == 2
+    assert lab.command(inputs.ChangeAgentLimits(AgentLimits(max_agents=8))) == []
+    with pytest.raises(InvalidArgumentError, match="maxAgents must be >= minAgents, which is 2"):
+        lab.command(inputs.ChangeAgentLimits(AgentLimits(max_agents=1)))
+    with pytest.raises(InvalidArgumentError, match="costPerAgentHour must be given with maxCost"):
+        lab.command(inputs.ChangeAgentLimits(AgentLimits(max_cost=9.0)))
+
+
+def test_limits_of_agents_of_a_stopped_experiment_are_not_changed() -> None:
+    lab = stopped(Lab(settings=ExperimentSettings(pool=experiment_pool("expt1234"))))
+
+    with pytest.raises(FailedPreconditionError, match="resume it first"):
+        lab.command(inputs.ChangeAgentLimits(AgentLimits(max_agents=8)))
+
+
+def test_experiment_without_agents_of_its_own_has_no_limits_of_agents() -> None:
+    with pytest.raises(InvalidArgumentError, match="agentLimits can be changed only"):
+        Lab().command(inputs.ChangeAgentLimits(AgentLimits(max_agents=8)))
 
 
 @pytest.mark.claim("platform", 45)

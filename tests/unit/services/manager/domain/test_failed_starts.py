@@ -23,8 +23,8 @@ FULL = "the trial's folder cannot be written: No space left on device"
 FAILED = Lost(LossReason(LossCause.NOT_STARTED, detail=FULL))
 
 
-def lab_of(concurrency: int = 1, **budget: int) -> Lab:
-    lab = Lab(Budget(trial_concurrency=concurrency, **budget))
+def lab_of(concurrency: int = 1, max_trial_number: int | None = None) -> Lab:
+    lab = Lab(Budget(trial_concurrency=concurrency, max_trial_number=max_trial_number))
     lab.answer()
     return lab
 
@@ -269,7 +269,9 @@ def test_a_stop_that_meets_a_failed_start_cancels_the_trial() -> None:
 
 
 def test_a_long_experiment_ends_by_its_duration_while_it_holds() -> None:
-    lab = held(lab_of(1, max_duration_ms=600_000))
+    lab = Lab(Budget(trial_concurrency=1, max_duration_ms=600_000))
+    lab.answer()
+    held(lab)
 
     lab.now_ms += 600_000
     lab.notification(inputs.Tick())

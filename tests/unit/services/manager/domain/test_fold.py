@@ -4,6 +4,7 @@ import pytest
 
 from svc_common.experiment_events.causes import ExperimentCause, ExperimentReason
 from svc_manager.domain import events
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.experiment import Budget, ExperimentState
 from svc_manager.domain.fold import ERRORS_KEPT, fold
 from svc_manager.domain.state import Experiment
@@ -122,6 +123,18 @@ def test_a_change_of_the_budget_keeps_the_limits_that_it_does_not_name() -> None
 
     assert lab.experiment.budget == Budget(2, 77, None)
     assert lab.experiment.revision == before + 1
+
+
+def test_change_of_limits_of_agents_keeps_the_others_and_the_budget() -> None:
+    lab = lab_without_requests()
+    fold(lab.experiment, events.AgentLimitsChanged(AgentLimits(max_agents=4, max_cost=5.0)), 2)
+    before = lab.experiment.revision
+
+    fold(lab.experiment, events.AgentLimitsChanged(AgentLimits(max_agents=8)), 3)
+    fold(lab.experiment, events.BudgetChanged(None, 77, None), 4)
+
+    assert lab.experiment.budget == Budget(2, 77, None, AgentLimits(max_agents=8, max_cost=5.0))
+    assert lab.experiment.revision == before + 2
 
 
 def test_only_the_last_errors_are_kept() -> None:

@@ -89,6 +89,16 @@ async def test_an_experiment_from_creation_to_deletion(client: Client) -> None:
         )
     )
     assert handed_over.experiment.config.tuner.name == "Successor"
+    limits = config_pb2.AgentLimits(max_agents=4)
+    with pytest.raises(grpc.aio.AioRpcError, match="limit its trialConcurrency"):
+        await client.experiments.UpdateExperiment(
+            pb.UpdateExperimentRequest(experiment_id=experiment_id, agent_limits=limits)
+        )
+    limits.max_agent_time.seconds = -1
+    with pytest.raises(grpc.aio.AioRpcError, match="maxAgentTime must be 0 s to"):
+        await client.experiments.UpdateExperiment(
+            pb.UpdateExperimentRequest(experiment_id=experiment_id, agent_limits=limits)
+        )
     await client.experiments.StopExperiment(pb.StopExperimentRequest(experiment_id=experiment_id))
     viewed = await client.experiments.ViewExperiment(
         pb.ViewExperimentRequest(experiment_id=experiment_id, port=8081)

@@ -26,6 +26,7 @@ from svc_common.errors import (
 )
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.adapters.event_file import read_records
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.inputs import ChangeRemarks, RecordedCommand, Update
 from svc_manager.ports import PortTakenError
 from svc_manager.usecases.activation import NewExperiment, ReopenRequest
@@ -56,6 +57,14 @@ async def holding(tmp_path: Path) -> AsyncIterator[World]:
     """World whose trials run until a test ends them."""
     async with InMemoryBus() as bus, world_on(bus, tmp_path, hold) as made:
         yield made
+
+
+async def test_limits_of_agents_are_changed_alone(world: World) -> None:
+    experiment_id = await world.create()
+    change = ConfigChange(trial_concurrency=4, agent_limits=AgentLimits(max_agents=2))
+
+    with pytest.raises(InvalidArgumentError, match="agent_limits must be changed alone"):
+        await world.experiments.update(experiment_id, change)
 
 
 @pytest.mark.claim("platform", 17)

@@ -21,7 +21,7 @@ from svc_common.errors import (
 from svc_common.messaging.memory import InMemoryBus, InMemoryLastValues
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_manager.adapters.pool_secret_files import PoolSecretFiles
-from svc_manager.converters.pools import Section
+from svc_manager.converters.agent_limits import Section
 from svc_manager.usecases.pools import Pools
 
 LIMIT_S = 30.0

@@ -21,6 +21,7 @@ from svc_common.errors import (
     NotFoundError,
     ServiceError,
 )
+from svc_manager.converters.agent_limits import apply_limits
 from svc_manager.converters.views import write_remarks
 from svc_manager.domain.inputs import ChangeRemarks
 from svc_manager.domain.remarks import Remarks
@@ -184,6 +185,8 @@ class InMemoryExperiments:
             experiment.config.search_space.CopyFrom(change.search_space)
         if change.tuner is not None:
             experiment.config.tuner.CopyFrom(change.tuner)
+        if change.agent_limits is not None:
+            apply_limits(experiment.config.training_services, change.agent_limits)
         experiment.revision += 1
         return experiment
 

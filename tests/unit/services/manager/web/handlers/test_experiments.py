@@ -84,6 +84,17 @@ async def test_update_changes_one_value_and_the_revision(
     assert profile["revision"] == 2
 
 
+async def test_update_changes_limits_of_agents_in_the_sections_of_platforms(site: Site) -> None:
+    answer = await site.client.put(
+        f"{API}/experiment?update_type=AGENT_LIMITS",
+        json={"params": {"maxAgents": 8, "maxAgentTime": "50h"}},
+    )
+
+    assert answer.status_code == 200
+    service = answer.json()["params"]["trainingService"]
+    assert (service["maxAgents"], service["maxAgentTime"]) == (8, "50h")
+
+
 @pytest.mark.parametrize("value", [0, -1, 1.5, "4", None, True, 2**31])
 async def test_update_refuses_values_that_are_not_positive_integers(
     site: Site, value: object

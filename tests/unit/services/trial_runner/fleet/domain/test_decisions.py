@@ -391,7 +391,7 @@ def test_used_up_time_drains_the_agents_and_names_the_limit() -> None:
     pool.apply(NeedChanged(need(waiting=1, running=2, limits=limits, sequence=2)), 3600.0)
     state = pool_state(pool, 3600.0)
     assert state.reason == "the pool has used 2 of 2 agent-hours (maxAgentTime)"
-    assert state.remedy.startswith("stop the experiment; a new one with warmStartFrom")
+    assert state.remedy == "raise the limit: nnictl update agents 1 --max-agent-time TIME"
     shared = replace(need(waiting=1, running=2, limits=limits, sequence=3), pool="gpus")
     pool.apply(NeedChanged(shared), 3600.0)
     assert "nnictl pool update gpus FILE" in pool_state(pool, 3600.0).remedy
@@ -414,7 +414,9 @@ def test_limit_of_cost_is_a_limit_of_time_at_the_price_of_an_agent() -> None:
 
     assert decide(pool, 1799.0).drains == ()
     assert decide(pool, 1800.0).drains == (agent(1),)
-    assert pool_state(pool, 1800.0).reason == "the pool has used 3 of the cost of 3 (maxCost)"
+    state = pool_state(pool, 1800.0)
+    assert state.reason == "the pool has used 3 of the cost of 3 (maxCost)"
+    assert state.remedy == "raise the limit: nnictl update agents 1 --max-cost COST"
 
 
 def test_raised_limit_lets_the_pool_grow_again() -> None:

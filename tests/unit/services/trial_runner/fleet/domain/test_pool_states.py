@@ -82,7 +82,9 @@ def test_limit_of_the_pool_is_a_reason() -> None:
     pool = opened_pool(need(waiting=3, limits=PoolLimits(max_agents=1)))
     launch(pool)
 
-    assert "limit of 1 agent" in pool_state(pool, 0.0).reason
+    state = pool_state(pool, 0.0)
+    assert "limit of 1 agent (maxAgents)" in state.reason
+    assert "--max-agents NUMBER" in state.remedy
 
 
 def test_full_platform_is_a_reason() -> None:

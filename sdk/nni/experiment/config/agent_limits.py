@@ -1,0 +1,57 @@
+"""Limits of the agents of an experiment, as a change of a running one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, PositiveInt
+from pydantic.alias_generators import to_camel
+
+from nni.experiment.config.base import ConfigModel, DurationText, Integer
+from nni.experiment.config.training_service_base import Positive
+from nni.experiment.errors import ConfigError, Problem
+
+
+class AgentLimits(ConfigModel):
+    """Change of the limits of an experiment's agents; a limit that is not given stays.
+
+    They hold for all platforms of the experiment together. In its configuration the sections of
+    the platforms give them.
+
+    Examples:
+        >>> AgentLimits(max_agents=8, max_agent_time="50h").max_agent_time
+        '50h'
+    """
+
+    min_agents: Annotated[Integer, Field(ge=0)] | None = None
+    """Agents that stay even if no trial waits."""
+    max_agents: PositiveInt | None = None
+    """Most agents at once."""
+    idle_time: DurationText | None = None
+    """Time after which an agent without trials ends, such as `10m`."""
+    max_agent_time: DurationText | None = None
+    """Time of all agents together, from the start of the experiment, such as `50h`."""
+    max_cost: Positive | None = None
+    """Most that this time may cost."""
+    cost_per_agent_hour: Positive | None = None
+    """Price of one agent for an hour, in the currency of `max_cost`."""
+
+
+def agent_limits(limits: dict[str, Any]) -> AgentLimits:
+    """Return a change of limits; ConfigError if none is given, or one breaks its rule.
+
+    Args:
+        limits: fields of `AgentLimits`; those that are `None` are not given.
+
+    Raises:
+        ConfigError: no limit is given, or one breaks its rule.
+
+    Examples:
+        >>> agent_limits({"max_agents": 8, "max_cost": None}).max_agents
+        8
+    """
+    change = AgentLimits(**limits)
+    if change == AgentLimits():
+        names = ", ".join(map(to_camel, AgentLimits.model_fields))
+        raise ConfigError([Problem("agentLimits", f"must have at least one of {names}")])
+    return change
