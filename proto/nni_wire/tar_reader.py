@@ -36,7 +36,7 @@ _WITHOUT_CONTENT: Final = frozenset({b"1", b"2", b"3", b"4", b"6"})
 
 
 class TarError(Exception):
-    """An archive is damaged, or is none."""
+    """Error of a damaged tar archive, or of other data; derived from `Exception` directly."""
 
 
 class Kind(enum.Enum):

@@ -250,4 +250,4 @@ class TrainingService(ABC):
         """Run the main loop of the service until it is cancelled; by default there is none."""
 
     async def clean_up(self) -> None:  # noqa: B027 - it need not hold anything
-        """Release everything when the experiment ends; its jobs were cancelled before."""
+        """Release all resources at the experiment's end, after its jobs; by default do nothing."""

@@ -178,7 +178,7 @@ def best_so_far(values: Sequence[float | None], mode: Mode) -> list[float | None
 def regret_rows(
     first: ComparedExperiment, second: ComparedExperiment, mode: Mode
 ) -> list[RegretRow]:
-    """Return best and regret of both after 1, 2, 5, 10, ... and all trials; empty if no results."""
+    """Return best and regret of both by number of trials; the optimum is the better final best."""
     histories = [best_so_far(one.values, mode) for one in (first, second)]
     known = [history[-1] for history in histories if history and history[-1] is not None]
     if not known:

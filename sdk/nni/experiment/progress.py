@@ -179,7 +179,7 @@ class PlainDisplay:
         self._written_at_s = self._clock_s()
 
     def note(self, text: str) -> None:
-        """See the protocol."""
+        """Write a text to the stream as it is, and flush."""
         self._stream.write(text)
         self._stream.flush()
 
@@ -223,7 +223,7 @@ class TerminalDisplay:
         )
 
     def note(self, text: str) -> None:
-        """See the protocol."""
+        """Print a text above the bar, without control characters or markup."""
         text = printable_stream(text)
         self._bar.console.print(text, end="", markup=False, highlight=False, soft_wrap=True)
 

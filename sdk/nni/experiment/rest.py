@@ -29,7 +29,7 @@ class _OwnHandler(urllib.request.HTTPHandler):
     """Handler of `http:` that opens `_OwnConnection`s."""
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """See `urllib.request.HTTPHandler`."""
+        """Open a request over `_OwnConnection`, which refuses a port of another user."""
         return self.do_open(_OwnConnection, req)
 
 

@@ -208,7 +208,7 @@ class SharedStudy(ResultTable):
         return StudyTrial(number, from_value(answer.trial.parameters), self._typed)
 
     def tell(self, trial: StudyTrial | int, value: JsonValue, *, stopped: bool = False) -> None:
-        """Report a trial's result, None if it failed; the same result again has no effect.
+        """Report a trial's result (None: failed, or stopped); a repetition has no effect.
 
         Args:
             trial: trial of `ask` of this object, or its id.

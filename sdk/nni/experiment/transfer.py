@@ -45,7 +45,7 @@ def save(
     with_files: bool = True,
     on_progress: Callable[[str], None] = lambda _name: None,
 ) -> SavedArchive:
-    """Write an experiment to `nni_experiment_<id>.zip`, for its owner only; return path and size.
+    """Write an experiment, with code and files as set, to a private zip; return path and size.
 
     Args:
         client: of the services that know the experiment.

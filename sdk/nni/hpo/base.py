@@ -165,7 +165,7 @@ class Tuner(ABC):
         """
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: B027, FBT001 - documented signature
-        """Process the end of a trial.
+        """Process the end of a trial; by default do nothing.
 
         Args:
             parameter_id: the id given to `generate_parameters`.
@@ -190,7 +190,7 @@ class Tuner(ABC):
         )
 
     def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:  # noqa: B027 - optional callback
-        """Process what trials of this experiment have shown before it was resumed.
+        """Process results of trials from before a resumption; by default do nothing.
 
         Called after `import_data`, if `learns_stopped` is true and trials were stopped early.
 
@@ -201,7 +201,7 @@ class Tuner(ABC):
         """
 
     def import_durations(self, durations: list[dict[str, JsonValue]]) -> None:  # noqa: B027 - optional callback
-        """Process run times of trials of this experiment, from before it was resumed.
+        """Process run times of trials from before a resumption; by default do nothing.
 
         Called after `import_data`, if `learns_durations` is true and run times are known.
 
@@ -223,14 +223,14 @@ class Tuner(ABC):
         return None
 
     def prepare_parameters(self) -> None:  # noqa: B027 - optional callback
-        """Compute the next proposal in advance, while trials run.
+        """Compute the next proposal in advance, while trials run; by default do nothing.
 
         Called by the host at any time at which no request waits. Must not change what any other
         call returns, the state included: the call only saves time later.
         """
 
     def set_objectives(self, objectives: Objectives) -> None:  # noqa: B027 - optional callback
-        """Set the objectives; called before the first space, if `multi_objective` is true.
+        """Set objectives, before the first space, if `multi_objective`; by default do nothing.
 
         Args:
             objectives: the metrics with their modes, and limits on outcomes; an infeasible result
@@ -294,7 +294,7 @@ class Assessor(ABC):
         """
 
     def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: B027, FBT001 - documented signature
-        """Process the end of a trial; called once per trial.
+        """Process the end of a trial, called once per trial; by default do nothing.
 
         Args:
             trial_job_id: the trial.

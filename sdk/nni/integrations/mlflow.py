@@ -183,7 +183,7 @@ class _MlflowRun:
             self._client.log_batch(self.run, metrics=batch)
 
     def log_result(self, values: Mapping[str, float]) -> None:
-        """See `RunTracker`."""
+        """Log the result's numbers as metrics `final/<key>` of step 0."""
         self.log_metrics({f"final/{key}": value for key, value in values.items()}, 0)
 
     def log_outputs(self, path: Path) -> None:
@@ -194,7 +194,7 @@ class _MlflowRun:
             self._client.log_artifact(self.run, str(path))
 
     def finish(self, *, succeeded: bool) -> None:
-        """See `RunTracker`."""
+        """Mark the run as FINISHED, or as FAILED if the trial did not succeed."""
         self._client.set_terminated(self.run, "FINISHED" if succeeded else "FAILED")
 
 

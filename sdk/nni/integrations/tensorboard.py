@@ -107,20 +107,20 @@ class _TensorBoardRun:
         self._result: dict[str, float] = {}
 
     def log_parameters(self, values: Mapping[str, Any]) -> None:
-        """See `RunTracker`; they are written with the result."""
+        """Hold the parameters; they are written together with the result."""
         self._parameters = dict(values)
 
     def log_metrics(self, values: Mapping[str, float], step: int) -> None:
-        """See `RunTracker`."""
+        """Write each number of a step as a scalar."""
         for key, value in values.items():
             self.run.add_scalar(key, value, step)
 
     def log_result(self, values: Mapping[str, float]) -> None:
-        """See `RunTracker`."""
+        """Hold the result's numbers, as `final/<key>`, until the run is finished."""
         self._result = {f"final/{key}": value for key, value in values.items()}
 
     def log_outputs(self, path: Path) -> None:
-        """See `RunTracker`; event files have no place for them."""
+        """Do nothing: event files have no place for outputs."""
 
     def finish(self, *, succeeded: bool) -> None:
         """Write parameters and result to the tab HParams, the result as scalars too; close."""

@@ -216,7 +216,7 @@ class _TrackedChannel:
         return parameters
 
     def report(self, kind: MetricType, value: object) -> None:
-        """See `nni.trial.ports.TrialChannel`; the experiment comes first."""
+        """Report to the experiment first, then to the tracker."""
         self._channel.report(kind, value)
         self._tracked._note_report(kind, value)  # noqa: SLF001 - two classes, one object
 

@@ -158,15 +158,15 @@ class _WandbRun:
         self.run.config.update(dict(ids.tags))
 
     def log_parameters(self, values: Mapping[str, Any]) -> None:
-        """See `RunTracker`."""
+        """Set the parameters as the configuration of the run."""
         self.run.config.update(dict(values))
 
     def log_metrics(self, values: Mapping[str, float], step: int) -> None:
-        """See `RunTracker`."""
+        """Log numbers of one step."""
         self.run.log(dict(values), step=step)
 
     def log_result(self, values: Mapping[str, float]) -> None:
-        """See `RunTracker`."""
+        """Write the result's numbers to the summary of the run, as `final/<key>`."""
         self.run.summary.update({f"final/{key}": value for key, value in values.items()})
 
     def log_outputs(self, path: Path) -> None:
@@ -179,5 +179,5 @@ class _WandbRun:
         self.run.log_artifact(artifact)
 
     def finish(self, *, succeeded: bool) -> None:
-        """See `RunTracker`."""
+        """End the run, with exit code 1 if the trial did not succeed."""
         self.run.finish(exit_code=0 if succeeded else 1)

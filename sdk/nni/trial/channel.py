@@ -152,7 +152,7 @@ class SocketTrialChannel:
         return reply["parameters"]
 
     def report(self, kind: "MetricType", value: object) -> None:
-        """See `nni.trial.ports.TrialChannel`; the agent numbers what it takes over."""
+        """Send a metric to the agent, which numbers it, and wait for its reply."""
         self._request(f'{{"op":"report","type":"{kind}","value":{encode_metric(value)}}}')
 
     def offers_next(self) -> bool:

@@ -13,7 +13,7 @@ class StandaloneTrialChannel:
     """Trial channel without an experiment: empty parameters, metrics to standard output."""
 
     def parameters(self, index: int) -> object:
-        """See `nni.trial.ports.TrialChannel`: always an empty dict, for defaults to fill."""
+        """Return an empty dict, which the defaults of the trial fill."""
         del index
         return {}
 

@@ -472,7 +472,7 @@ def _guarded(call: Callable[[], object]) -> None:
 
 
 def flush(stream: Any, *, loud: bool = False) -> bool:
-    """Flush a stream; return False if what it held could not be written."""
+    """Flush a stream; return False on a failure, which is printed to stderr if `loud`."""
     try:
         if stream is not None and not stream.closed:
             stream.flush()

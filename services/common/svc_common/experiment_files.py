@@ -47,7 +47,7 @@ class ExperimentRoots:
             return above.make_folder(name)
 
     def open_parent(self, directory: Path, *, create: bool = False) -> tuple[SafeFolder, str]:
-        """Open the parent of an experiment's folder; return it with the folder's name in it.
+        """Open (with `create` make) the parent of an experiment's folder; return it and the name.
 
         Args:
             directory: the experiment's folder; it need not exist.

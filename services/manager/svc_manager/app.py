@@ -274,7 +274,7 @@ class _GrpcServers:
     histories: HistoryServicer
 
     def build(self, setting: str, *, agents_only: bool = False) -> GrpcServer:
-        """Return a server, not started, whose address is that of a setting."""
+        """Build a gRPC server with all services for a setting's address; it is not started."""
         server = ForwardingGrpcServer(
             self.forwarder, SERVICES, self.guard, setting, self.metrics, agents_only=agents_only
         )

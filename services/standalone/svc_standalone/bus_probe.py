@@ -98,12 +98,12 @@ class _Session(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
+        """Store the transport of the new connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
+        """Handle each complete line from the bus; close the connection if a line is too long."""
         *lines, self._unread = (self._unread + data).split(_LINE_END)
         for line in lines:
             self._handle(line)
@@ -111,7 +111,7 @@ class _Session(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
+        """Mark the session as ended; complete a waiting probe as not answered."""
         self.ended = True
         self._complete(answered=False)
 

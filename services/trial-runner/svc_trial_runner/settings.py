@@ -114,7 +114,7 @@ class Settings:
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
-    """Build the agent's settings from environment and command line; raise if one is invalid.
+    """Read the settings: environment and command line, or a fleet's file, which is removed.
 
     Raises:
         InvalidArgumentError: a value is missing or breaks a rule.

@@ -44,20 +44,20 @@ class TrainingMember(ABC):
         return [*(self._earlier.members() if self._earlier is not None else ()), self]
 
     def prepare_training(self) -> None:  # noqa: B027 - most need nothing
-        """Make what the training needs, before a model is bound."""
+        """Prepare a training, before a model is bound; by default do nothing."""
 
     def join_training(self, evaluator: Evaluator) -> None:  # noqa: B027
-        """Patch the training.
+        """Add this compressor's work to the evaluator's training; by default do nothing.
 
         Args:
             evaluator: has the model.
         """
 
     def leave_training(self) -> None:  # noqa: B027
-        """Remove what was added to the model for a training; also called after an error."""
+        """Remove what was added for a training, after an error too; by default do nothing."""
 
     def check_training(self) -> None:  # noqa: B027
-        """Raise RuntimeError if the training was too short for the compressor."""
+        """Raise RuntimeError if a training was too short; by default do nothing."""
 
 
 def train_together(

@@ -114,7 +114,7 @@ class TargetQuantizer(nn.Module, ABC):
         """
 
     def start(self, parameter: Tensor) -> None:
-        """Initialise the state from the parameter; called once, for parameters only.
+        """Initialise the state from a parameter, once; not for inputs or outputs; default: none.
 
         Args:
             parameter: as it will be quantized: masked, and with the batch norm folded in.

@@ -161,7 +161,7 @@ def _export(
 
 @contextmanager
 def executed_by(exported: RuntimeModel, model: nn.Module, example_inputs: object) -> Iterator[None]:
-    """Let calls of a model run an exported file for a `with` block.
+    """Within a block, replace a model's `forward` by a run of its exported file.
 
     Args:
         exported: runs the file.

@@ -40,7 +40,7 @@ class PriorSearcher:
         return self._space.draw(self._rng)
 
     def learn(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """See `Searcher`; ignored."""
+        """Ignore a result: draws from the prior depend on none."""
 
 
 class TunerSearcher:

@@ -142,12 +142,12 @@ class ResumableMetricAssessor(MetricAssessor):
     """`MetricAssessor` whose wrapped assessor can be saved and restored."""
 
     def state(self) -> dict[str, JsonValue]:
-        """See `Resumable`."""
+        """Return the state of the wrapped assessor."""
         assert isinstance(self._assessor, Resumable)
         return self._assessor.state()
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """See `Resumable`."""
+        """Restore the state of the wrapped assessor."""
         assert isinstance(self._assessor, Resumable)
         self._assessor.load_state(state)
 

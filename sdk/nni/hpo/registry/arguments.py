@@ -72,7 +72,7 @@ class Fields:
         return f"a dict with {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`; the values of the keys are checked by `Argument.check`."""
+        """Return whether a value is a mapping; `Argument.check` checks the values of its keys."""
         del others
         return isinstance(value, Mapping)
 

@@ -126,7 +126,7 @@ class AdvisorAlgorithmDriver:
             self._send({"late": [suggestion]})
 
     def prepare(self) -> None:
-        """See `AlgorithmDriver`; advisors do not prepare proposals."""
+        """Do nothing: advisors do not prepare proposals."""
 
     def metric(self, command: MetricCommand) -> None:
         """Forward a metric of an advisor's own job to it as `ReportMetricData`; else ignore it."""
@@ -170,10 +170,10 @@ class AdvisorAlgorithmDriver:
         self._handle(CommandType.ImportData, data)
 
     def import_curves(self, curves: list[dict[str, Any]]) -> None:
-        """See `AlgorithmDriver`; no advisor has an assessor beside it."""
+        """Do nothing: curves are for assessors, and no advisor has one beside it."""
 
     def import_reports(self, reports: list[list[Any]]) -> None:
-        """See `AlgorithmDriver`; no advisor has an assessor beside it."""
+        """Do nothing: reports are for assessors, and no advisor has one beside it."""
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
         """Forward a trial that the user added to the advisor as `AddCustomizedTrialJob`."""
@@ -199,15 +199,15 @@ class AdvisorAlgorithmDriver:
         return parameter_id in self._table
 
     def snapshot(self) -> dict[str, Any] | None:
-        """See `AlgorithmDriver`; advisors have no snapshots."""
+        """Return None: advisors have no snapshots."""
         return None
 
     def restore(self, state: dict[str, Any]) -> None:
-        """See `AlgorithmDriver`; never called, since there are no snapshots."""
+        """Raise TypeError: advisors have no snapshots."""
         raise TypeError("an advisor has no snapshots to restore")
 
     def repeat(self, parameter_ids: list[int]) -> Suggestions:
-        """See `AlgorithmDriver`; never called, since there are no snapshots."""
+        """Raise TypeError: only a restored algorithm repeats, and advisors have no snapshots."""
         raise TypeError("an advisor has no snapshots to restore")
 
     def _handle(self, command: CommandType, data: object) -> None:

@@ -160,7 +160,7 @@ class AdvisorSearch:
 
     @property
     def best_parameters(self) -> JsonValue:
-        """See `Study`; without the folders of checkpoints, which `close` removes."""
+        """Parameters of the best trial, without folders of checkpoints, which `close` removes."""
         return self._outcomes.best()[1].parameters
 
     @property

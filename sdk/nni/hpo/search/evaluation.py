@@ -279,7 +279,7 @@ class ObjectiveEvaluator:
         )
 
     def _call(self, trial: StudyTrial, history: list[JsonValue]) -> tuple[JsonValue, bool]:
-        """Call the objective; return its result, and whether the trial was stopped early."""
+        """Call the objective, append yields to `history`; return result, and if stopped early."""
         reporter = TrialReporter(trial, self.early_stopper, self._checked, history)
         outcome = self._call_objective(trial, reporter)
         if not inspect.isgenerator(outcome):

@@ -53,16 +53,16 @@ class ContinuousRange:
 
     @property
     def entry(self) -> dict[str, JsonValue]:
-        """See `SuggestedRange`."""
+        """Search-space entry with which the tuner searches: uniform or loguniform."""
         return {"_type": "loguniform" if self.log else "uniform", "_value": [self.low, self.high]}
 
     @property
     def declared(self) -> dict[str, JsonValue]:
-        """See `SuggestedRange`."""
+        """The same entry, as users would declare it."""
         return self.entry
 
     def decode(self, code: Any) -> float:  # noqa: ANN401 - see SuggestedRange
-        """See `SuggestedRange`."""
+        """Return the tuner's number, clipped to the bounds."""
         return min(max(float(code), self.low), self.high)
 
     def encode(self, value: Any) -> JsonValue:  # noqa: ANN401 - see SuggestedRange
@@ -87,12 +87,12 @@ class SteppedRange:
 
     @property
     def entry(self) -> dict[str, JsonValue]:
-        """See `SuggestedRange`."""
+        """Search-space entry with which the tuner searches: the number of the step, a randint."""
         return {"_type": "randint", "_value": [0, self.count]}
 
     @property
     def declared(self) -> dict[str, JsonValue]:
-        """See `SuggestedRange`; a step other than 1 makes a choice of all values."""
+        """Entry of the values: randint for integers of step 1, else a choice of all values."""
         if self.integral and self.step == 1:
             return {"_type": "randint", "_value": [int(self.low), int(self.low) + self.count]}
         return {"_type": "choice", "_value": [self.decode(code) for code in range(self.count)]}
@@ -130,16 +130,16 @@ class LogIntegerRange:
 
     @property
     def entry(self) -> dict[str, JsonValue]:
-        """See `SuggestedRange`."""
+        """Search-space entry with which the tuner searches: qloguniform of step 1."""
         return {"_type": "qloguniform", "_value": [self.low, self.high, 1]}
 
     @property
     def declared(self) -> dict[str, JsonValue]:
-        """See `SuggestedRange`."""
+        """The same entry, as users would declare it."""
         return self.entry
 
     def decode(self, code: Any) -> int:  # noqa: ANN401 - see SuggestedRange
-        """See `SuggestedRange`."""
+        """Return the tuner's number, rounded and clipped to the bounds."""
         return min(max(round(float(code)), self.low), self.high)
 
     def encode(self, value: Any) -> JsonValue:  # noqa: ANN401 - see SuggestedRange
@@ -161,16 +161,16 @@ class Options:
 
     @property
     def entry(self) -> dict[str, JsonValue]:
-        """See `SuggestedRange`."""
+        """Search-space entry with which the tuner searches: a choice of positions."""
         return {"_type": "choice", "_value": list(range(len(self.values)))}
 
     @property
     def declared(self) -> dict[str, JsonValue]:
-        """See `SuggestedRange`."""
+        """Search-space entry as users would declare it: a choice of the values."""
         return {"_type": "choice", "_value": list(self.values)}
 
     def decode(self, code: Any) -> Any:  # noqa: ANN401 - an option
-        """See `SuggestedRange`."""
+        """Return the option at a position."""
         return self.values[int(code)]
 
     def encode(self, value: Any) -> JsonValue:  # noqa: ANN401 - an option

@@ -215,7 +215,7 @@ class TunerDriver:
                 )
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
-        """See `AlgorithmDriver`; tuners ignore such trials."""
+        """Do nothing: tuners ignore trials that a user has added."""
 
     def record(self, parameter_id: int, parameters: object) -> None:
         """Set the logged parameters of an id, which override the algorithm's."""

@@ -86,7 +86,7 @@ class ExpressionConstraint:
 
     @property
     def keys(self) -> frozenset[str]:
-        """See the protocol."""
+        """Keys, at the top of a configuration, of the parameters that the expression names."""
         return frozenset(reference.keys[0] for reference in self.references)
 
     def holds(self, configuration: JsonValue) -> bool:
@@ -120,7 +120,7 @@ class ForbiddenCombination:
 
     @property
     def keys(self) -> frozenset[str]:
-        """See the protocol."""
+        """Keys, at the top of a configuration, of the parameters of the combination."""
         return frozenset(reference.keys[0] for reference, _ in self.values)
 
     def holds(self, configuration: JsonValue) -> bool:

@@ -41,7 +41,7 @@ class DelegatingTuner(Tuner):
         self._search.trial_end(parameter_id, success, **kwargs)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base. Samples outside the space or without finite values are skipped."""
+        """Learn samples; skip those outside the space or without finite values."""
         self._search.import_data(data)
 
     def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:

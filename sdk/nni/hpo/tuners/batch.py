@@ -81,7 +81,7 @@ class BatchTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base; ignored."""
+        """Ignore a result: the batch is tried in its order."""
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
         """Remove one waiting configuration from the list for each equal imported one."""

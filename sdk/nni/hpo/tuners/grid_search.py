@@ -87,7 +87,7 @@ class GridSearchTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base; ignored."""
+        """Ignore a result: grid search learns nothing."""
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
         """Mark imported configurations to be skipped; warn of those outside the grid."""

@@ -120,7 +120,7 @@ class NSGA2(Tuner):
         self._learn(parameters, value)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base. Samples outside the space or without all numbers are skipped."""
+        """Learn samples; skip those outside the space or without all numbers."""
         for sample in samples(data):
             self._learn(sample.parameter, sample.value)
 

@@ -170,7 +170,7 @@ class PBTTuner(Tuner):
         self._end(parameter_id, math.inf if loss is None else loss)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """See the base. A trial without a result counts as the worst of its step."""
+        """End a trial; one without a result counts as the worst of its step."""
         del success, kwargs
         self._end(parameter_id, math.inf)
 
@@ -184,7 +184,7 @@ class PBTTuner(Tuner):
         return released
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base; ignored."""
+        """Ignore samples, with a log line, since they have no checkpoint."""
         _logger.info("PBTTuner ignores %d imported samples: they have no checkpoint", len(data))
 
     def state(self) -> dict[str, JsonValue]:

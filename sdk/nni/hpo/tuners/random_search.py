@@ -62,10 +62,10 @@ class RandomTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base; ignored."""
+        """Ignore a result: random search learns nothing."""
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base; ignored."""
+        """Ignore samples, with a log line."""
         _logger.info("Random ignores %d imported samples", len(data))
 
     def state(self) -> dict[str, JsonValue]:

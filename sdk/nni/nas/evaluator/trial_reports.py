@@ -128,11 +128,11 @@ class _ChangedFinals:
         self._change = change
 
     def parameters(self, index: int) -> object:
-        """See `nni.trial.ports.TrialChannel`."""
+        """Return the parameters that the wrapped channel returns."""
         return self._channel.parameters(index)
 
     def report(self, kind: MetricType, value: object) -> None:
-        """See `nni.trial.ports.TrialChannel`."""
+        """Report to the wrapped channel, a final value changed first."""
         self._channel.report(kind, self._change(value) if kind == "FINAL" else value)
 
 

@@ -239,17 +239,17 @@ class ExecutionEngine(ABC):
     # Begin, end and state
 
     def start(self) -> None:  # noqa: B027 - optional
-        """Acquire resources, after a state was loaded; the engine does it itself if not called."""
+        """Acquire resources, after a state was loaded; optional to call; by default do nothing."""
 
     def restore_models(self, models: Iterable[ExecutableModelSpace]) -> None:  # noqa: B027 - optional
-        """Report no event of models that an earlier process has counted.
+        """Exclude models that an earlier process counted from events; by default do nothing.
 
         Args:
             models: completed models, after `load_state_dict`.
         """
 
     def shutdown(self) -> None:  # noqa: B027 - optional
-        """Release all resources; the engine cannot be used again."""
+        """Release all resources; the engine is unusable afterwards; by default do nothing."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state that a later engine needs to continue.
@@ -260,7 +260,7 @@ class ExecutionEngine(ABC):
         return {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:  # noqa: B027 - optional
-        """Restore a state.
+        """Restore the state of an earlier engine; by default do nothing.
 
         Args:
             state_dict: what `state_dict` of an earlier engine returned.

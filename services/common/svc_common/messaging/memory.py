@@ -226,7 +226,7 @@ class InMemoryTaskQueue:
     async def publish(
         self, pool: str, payload: bytes, *, message_id: str, ahead: bool = False
     ) -> int:
-        """Queue a task for a pool's agents, once per message id; return its sequence."""
+        """Queue a task, once per message id, first if `ahead`; return its sequence."""
         subjects.task_subject(pool)
         await self._bus.ready(payload)
         broker = self._bus.broker

@@ -45,7 +45,7 @@ class StandingPulls:
         return number in self._standing
 
     def send(self, count: int, *, at_once: bool = False) -> str:
-        """Request tasks; return the number of the request, empty if the bus is away.
+        """Request tasks, standing or `at_once`; return the request's number, empty if away.
 
         Args:
             count: at least 1.

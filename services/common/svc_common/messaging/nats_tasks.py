@@ -62,7 +62,7 @@ class NatsTaskQueue:
     async def publish(
         self, pool: str, payload: bytes, *, message_id: str, ahead: bool = False
     ) -> int:
-        """Queue a task for a pool's agents, once per message id; return its sequence."""
+        """Queue a task, once per message id, first if `ahead`; return its sequence."""
         await self.open_pool(pool)
         subject = subjects.retry_subject(pool) if ahead else subjects.task_subject(pool)
         return await self._js.publish(subject, payload, {_MESSAGE_ID: message_id})

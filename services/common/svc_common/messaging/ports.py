@@ -271,7 +271,7 @@ class TaskQueue(Protocol):
     async def publish(
         self, pool: str, payload: bytes, *, message_id: str, ahead: bool = False
     ) -> int:
-        """Queue a task for a pool's agents; return its sequence once it is on disk.
+        """Queue a task of a pool, first if `ahead`; return its sequence once it is on disk.
 
         Calls may overlap. A task whose acknowledgement was lost may be queued twice.
 

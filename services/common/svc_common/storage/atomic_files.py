@@ -19,7 +19,7 @@ _OUT_OF_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @contextmanager
 def atomic_file(path: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
-    """Yield a temporary file to write; rename it to `path` if the block raises no error.
+    """Yield a temporary file; after the block rename it to `path`, or remove it on an error.
 
     The folder must exist.
 

@@ -42,21 +42,21 @@ class DirectoryBlobStore:
         return key
 
     async def put_file(self, path: Path) -> str:
-        """See `BlobStore.put_file`."""
+        """Copy a file into the folder under its content's SHA-256; return the key."""
         return await _in_thread(lambda: self._copy_in(path))
 
     async def put_named(self, key: str, data: bytes) -> None:
-        """See `BlobStore.put_named`."""
+        """Write data to the file of a key, whole or not at all; replace an earlier blob."""
         place = self._place(key)
         await _in_thread(lambda: _write_whole(place, data))
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """See `BlobStore.put_named_file`."""
+        """Copy a file to the file of a key, whole or not at all; replace an earlier blob."""
         place = self._place(key)
         await _in_thread(lambda: _copy_whole(path, place))
 
     async def get(self, key: str) -> bytes:
-        """See `BlobStore.get`."""
+        """Return a key's content, checked by its hash; NotFoundError if there is none."""
         place = self._place(key)
         return await _in_thread(lambda: _read(key, place))
 
@@ -66,7 +66,7 @@ class DirectoryBlobStore:
         await _in_thread(lambda: _copy_out(key, place, path))
 
     async def exists(self, key: str) -> bool:
-        """See `BlobStore.exists`."""
+        """Return whether a key has a file, looked up in a thread."""
         return await _in_thread(self._place(key).is_file)
 
     async def info(self, key: str) -> BlobInfo:

@@ -19,7 +19,7 @@ BLOB_FOLDER: Final = "blobs"
 async def open_blob_store(
     home: Path, s3: S3Settings | None, *, waits: bool = False
 ) -> AsyncIterator[BlobStore]:
-    """Open the blob store of the settings, S3 or a folder, for the length of a block.
+    """Open S3 or the folder for a block; with `waits` calls wait for S3 instead of raising.
 
     The server need not be reachable.
 

@@ -34,15 +34,15 @@ class InMemoryBlobStore:
         return key
 
     async def put_file(self, path: Path) -> str:
-        """See `BlobStore.put_file`."""
+        """Store a file's content under its SHA-256; return the key."""
         return await self.put(path.read_bytes())  # noqa: ASYNC240 - a fake may block on its disk
 
     async def put_named(self, key: str, data: bytes) -> None:
-        """See `BlobStore.put_named`."""
+        """Store data under a checked key; replace an earlier blob."""
         self._set(check_key(key), data)
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """See `BlobStore.put_named_file`."""
+        """Store a file's content under a checked key; replace an earlier blob."""
         await self.put_named(key, path.read_bytes())  # noqa: ASYNC240 - as above
 
     async def get(self, key: str) -> bytes:
@@ -61,7 +61,7 @@ class InMemoryBlobStore:
         path.write_bytes(data)  # noqa: ASYNC240 - as above
 
     async def exists(self, key: str) -> bool:
-        """See `BlobStore.exists`."""
+        """Return whether a blob has this key; raise for an invalid key."""
         return check_key(key) in self._blobs
 
     async def delete(self, key: str) -> None:

@@ -128,7 +128,7 @@ class S3BlobStore:
         raise _changing_file_error(path)
 
     async def put_named(self, key: str, data: bytes) -> None:
-        """See `BlobStore.put_named`."""
+        """Store data under a checked key in the bucket; replace an earlier object."""
         await self._store(check_key(key), data)
 
     async def put_named_file(self, key: str, path: Path) -> None:
@@ -392,7 +392,7 @@ class _UnchangedFile(io.RawIOBase):
         self._digest = hashlib.sha256()
 
     def readable(self) -> bool:
-        """See `io.RawIOBase.readable`."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:

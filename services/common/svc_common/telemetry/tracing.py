@@ -61,7 +61,7 @@ class NoOpTracer:
     """Null `Tracer`: records nothing and returns an empty trace context."""
 
     def record(self, span: TrialSpan) -> None:
-        """Record a span if its trace is sampled."""
+        """Do nothing: no span is recorded."""
 
     def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:
         """Return the W3C trace context of a span; empty: its trace is not sampled."""
@@ -170,15 +170,15 @@ class _PresetIds:
         self.span_id = 1
 
     def generate_trace_id(self) -> int:
-        """See `opentelemetry.sdk.trace.IdGenerator`."""
+        """Return the preset trace id."""
         return self.trace_id
 
     def generate_span_id(self) -> int:
-        """See `opentelemetry.sdk.trace.IdGenerator`."""
+        """Return the preset span id."""
         return self.span_id
 
     def is_trace_id_random(self) -> bool:
-        """See `opentelemetry.sdk.trace.IdGenerator`."""
+        """Return False: trace ids are derived, not random."""
         return False
 
 

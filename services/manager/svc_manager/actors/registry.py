@@ -189,7 +189,7 @@ class ActorRegistry:
             return await self._load(experiment_id)
 
     async def experiment(self, experiment_id: str) -> Experiment:
-        """Return the state of an experiment, loaded if it has no actor, or raise.
+        """Return an experiment's state; load its actor if there is none; raise if it cannot.
 
         Raises:
             NotFoundError: there is no such experiment.

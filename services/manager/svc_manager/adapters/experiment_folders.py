@@ -32,11 +32,11 @@ class LocalFolders:
         self._roots = roots or ExperimentRoots()
 
     def open(self, directory: Path) -> SafeFolder:
-        """See `Folders.open`."""
+        """Open an existing experiment's folder below the allowed roots."""
         return self._roots.open(directory)
 
     def make(self, directory: Path) -> SafeFolder:
-        """See `Folders.make`."""
+        """Create, if missing, and open a folder below the allowed roots."""
         return self._roots.make(directory)
 
     async def create(

@@ -130,16 +130,16 @@ class NoJournal:
     last_sequence = 0
 
     def record(self, sequence: int, payload: bytes) -> None:
-        """Append a batch of the log."""
+        """Do nothing: the batch is not written."""
 
     def add_line(self, time_ms: int, level: str, logger: str, text: str) -> None:
-        """Add a line to the text log; the next `flush` writes it."""
+        """Do nothing: there is no text log."""
 
     def flush(self) -> None:
-        """Write the buffered batches and lines."""
+        """Do nothing: nothing is buffered."""
 
     def close(self) -> None:
-        """Close the files; may be called twice."""
+        """Do nothing: no file is open."""
 
 
 class FolderJournals:

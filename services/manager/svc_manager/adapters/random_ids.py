@@ -37,5 +37,5 @@ class RandomIds:
         return "".join(letters)
 
     def seed(self) -> int:
-        """See `TrialIds.seed`."""
+        """Return a random seed below `_SEED_LIMIT`, from the system's random source."""
         return secrets.randbelow(_SEED_LIMIT)

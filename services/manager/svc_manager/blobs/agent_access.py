@@ -115,7 +115,7 @@ def _agent() -> PoolAgent | None:
 
 
 def _check(agent: PoolAgent, decision: BlobDecision) -> None:
-    """Raise unless a decision allows the request.
+    """Raise PermissionDeniedError, or UnavailableError for `later`, unless a decision allows it.
 
     Raises:
         PermissionDeniedError: it is refused.

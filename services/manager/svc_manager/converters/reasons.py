@@ -91,7 +91,7 @@ def write_stop(message: cause_pb2.StopReason, stop: StopReason) -> None:
 
 
 def loss_from(message: cause_pb2.LossReason) -> LossReason:
-    """Convert the proto message of a lost attempt's cause to the domain value."""
+    """Convert the proto cause of a lost attempt to the domain value, with texts cut."""
     return LossReason(
         _LOSSES.get(message.cause, LossCause.UNSPECIFIED),
         to_ms(message.silence) if message.HasField("silence") else None,
@@ -113,7 +113,7 @@ def write_loss(message: cause_pb2.LossReason, loss: LossReason) -> None:
 
 
 def wait_from(message: cause_pb2.WaitReason) -> WaitReason:
-    """Convert the proto message of why a trial waits (GPUs, blob) to the domain value."""
+    """Convert the proto cause of a trial's wait to the domain value, with texts cut."""
     return WaitReason(
         _WAITS.get(message.cause, WaitCause.UNSPECIFIED),
         message.gpu_count,

@@ -24,7 +24,7 @@ _SOURCE_NAMES = {
 
 
 def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.TrialSpec:
-    """Build the task part that all trials share: command, folders, environment, limits.
+    """Build the part of a task that all trials share; `bytes_travel`: checkpoints are stored.
 
     Args:
         experiment: its state.

@@ -142,7 +142,7 @@ def mask_config(config: config_pb2.ExperimentConfig) -> None:
 
 
 def mask_event(event: event_pb2.Event) -> None:
-    """Mask every secret in an event."""
+    """Mask, in place, every secret in an event."""
     if event.HasField("experiment_created"):
         mask_config(event.experiment_created.config)
     elif event.algorithm_requested.tuner.HasField("class_args"):

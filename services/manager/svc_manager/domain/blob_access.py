@@ -62,7 +62,7 @@ def serves_experiment(agent: PoolAgent, experiment_id: str) -> bool:
 def decide_download(
     agent: PoolAgent, trial: Trial | None, sha256: str, ordered: Collection[str], *, uploaded: bool
 ) -> BlobDecision:
-    """Return whether an agent may download a blob for a trial.
+    """Return whether an agent may download a blob for a trial, with the reason if it may not.
 
     Args:
         agent: the caller.
@@ -82,7 +82,7 @@ def decide_download(
 
 
 def decide_upload(agent: PoolAgent, trial: Trial | None, attempt: int) -> BlobDecision:
-    """Return whether an agent may store what an attempt of a trial has made.
+    """Return whether an agent may store an attempt's blob, with the reason if not (yet).
 
     Args:
         agent: the caller.

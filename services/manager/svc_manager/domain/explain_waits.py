@@ -39,7 +39,7 @@ _LOOK_AT_BYTES = "look at the byte store with: nnictl doctor"
 def explain_waiting(
     trial: Trial, context: ExplanationContext, *, has_callers: bool = False
 ) -> Explanation:
-    """Return why a WAITING trial has not started: since when, and the reasons in order.
+    """Return why a WAITING trial has not started: since when, and reasons; callers: no ask.
 
     Args:
         trial: the trial.

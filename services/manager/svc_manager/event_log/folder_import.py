@@ -165,7 +165,7 @@ async def append_batches(
     batches: list[tuple[int, event_pb2.EventBatch]],
     close: Callable[[Round], None] = _nothing_more,
 ) -> None:
-    """Append another installation's batches with new positions; then stop the experiment.
+    """Move foreign batches to new positions (in place), append them, then stop the experiment.
 
     Args:
         events: the logs.

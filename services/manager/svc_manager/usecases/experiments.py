@@ -138,7 +138,7 @@ class Experiments:
     async def run_again(
         self, experiment_id: str, request_id: str = "", *, new_seed: bool = False
     ) -> ActivatedExperiment:
-        """Create, start and return a new experiment with the current configuration of another.
+        """Create and start an experiment by another's configuration, with a new seed if set.
 
         Raises:
             FailedPreconditionError: its environment or a secret value is not here any more.

@@ -84,7 +84,7 @@ class ManagerBlobExchange:
     def of_attempt(
         self, attempt: AttemptKey, *, checkpoints: bool = False
     ) -> "ManagerBlobExchange":
-        """Return an exchange like this one for the blobs of an attempt; what it stores are values.
+        """Return an exchange for an attempt's blobs; it stores values, or checkpoints if set.
 
         Args:
             attempt: attempt that needs what is read, and has made what is stored.

@@ -82,7 +82,7 @@ class Presence:
             await self._clock.sleep(PRESENCE_EVERY_S)
 
     def publish(self, *, leaving: bool = False) -> None:
-        """Publish identity, held trials and draining of the agent now; cancel a pending one."""
+        """Publish the agent's presence now, in place of a pending one; `leaving`: its last."""
         if self._due is not None:
             self._due.cancel()
             self._due = None

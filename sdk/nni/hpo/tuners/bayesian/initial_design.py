@@ -66,22 +66,22 @@ class RandomDesign:
         self.size: Final = size
 
     def reset(self, space: EncodedSpace, rng: np.random.Generator) -> None:
-        """See the protocol."""
+        """Do nothing: random draws need no design."""
 
     def is_complete(self, results: int) -> bool:
-        """See the protocol."""
+        """Return whether there are `size` results or more."""
         return results >= self.size
 
     def next_vector(self) -> Floats | None:
-        """See the protocol."""
+        """Return None: the search draws a random vector instead."""
         return None
 
     def state(self) -> dict[str, JsonValue]:
-        """See the protocol."""
+        """Return an empty state."""
         return {}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """See the protocol."""
+        """Do nothing: the state is empty."""
 
 
 class LatinHypercubeDesign:
@@ -94,7 +94,7 @@ class LatinHypercubeDesign:
 
     @property
     def size(self) -> int:
-        """See the protocol."""
+        """Number of vectors in the design."""
         return len(self._design)
 
     def reset(self, space: EncodedSpace, rng: np.random.Generator) -> None:
@@ -120,7 +120,7 @@ class LatinHypercubeDesign:
         return vector
 
     def state(self) -> dict[str, JsonValue]:
-        """See the protocol."""
+        """Return the design and the number of its vectors that were proposed, as JSON."""
         return {"design": self._design.tolist(), "handed_out": self._proposed}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:

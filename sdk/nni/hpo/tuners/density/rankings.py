@@ -68,7 +68,7 @@ class LossRanking:
         self._order: list[tuple[float, float, int]] = []
 
     def add(self, position: int, outcome: Outcome) -> None:
-        """See `Ranking`. Costs O(log n) comparisons."""
+        """Insert a result into the order of losses, by O(log n) comparisons."""
         insort(self._order, (*_key(outcome), position))
 
     def best(self, count: int) -> tuple[list[int], Floats]:

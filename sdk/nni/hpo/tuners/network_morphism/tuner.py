@@ -133,7 +133,7 @@ class NetworkMorphismTuner(Tuner):
         """Evaluated ones by id, with their metrics."""
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Any space is accepted and kept, without effect."""
+        """Store any search space, without an effect."""
         self.search_space = search_space
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
@@ -164,7 +164,7 @@ class NetworkMorphismTuner(Tuner):
         self._running.pop(parameter_id, None)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base. Ignores the samples."""
+        """Ignore samples, with a warning in the log."""
         _logger.warning("NetworkMorphism ignores %d imported samples", len(data))
 
     def generate(self) -> tuple[int, Graph]:

@@ -223,7 +223,7 @@ class PolicyLightningModule(ManualOneShotLightningModule):
                 self.policy.update(list(self._trajectories), **arguments)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Save the state of the optimizer of the policy."""
+        """Add the policy's optimizer state to `checkpoint`, then call the base's hook."""
         checkpoint[OPTIMIZER] = self.policy.optimizer.state_dict()
         super().on_save_checkpoint(checkpoint)
 

@@ -50,7 +50,7 @@ class SamplingLightningModule(BaseOneShotLightningModule):
         return super().validation_step(*args)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Save the state of the random numbers, then call the inner module's hook."""
+        """Add the random state to `checkpoint`, then call the inner module's hook."""
         version, numbers, gauss = self.sampler.state
         checkpoint[STATE] = [version, numbers, gauss]
         self.training_module.on_save_checkpoint(checkpoint)

@@ -93,7 +93,7 @@ class OneShotStrategy(Strategy):
         """
 
     def after_mutation(self, model_space: Any) -> None:  # noqa: ANN401 - any mutable module; optional
-        """Complete the conversion of a space.
+        """Complete the conversion to a supernet, in place; by default do nothing.
 
         Args:
             model_space: the supernet.

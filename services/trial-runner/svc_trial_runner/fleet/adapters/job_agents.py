@@ -26,12 +26,12 @@ class AgentOptions(Protocol):
 
     @property
     def setup_lines(self) -> tuple[str, ...]:
-        """See `AgentSettings`."""
+        """Shell lines that agents run before trials."""
         ...
 
     @property
     def python_path(self) -> str:
-        """See `AgentSettings`."""
+        """Folder of the trials' Python; empty: not given."""
         ...
 
 

@@ -156,7 +156,7 @@ class PlatformRecord:
         *,
         permanent: bool = False,
     ) -> None:
-        """Count a failure of a kind of action; delay the next one longer with each in a row.
+        """Count a failure of an action and delay its next try: doubled, or longest if permanent.
 
         A failure with an earlier section delays nothing: the present one may be right.
         """

@@ -132,7 +132,7 @@ class WorkerCommands:
     def start(
         self, name: str, digest: str, settings: bytes, *, login: bool = False
     ) -> WorkerCommand:
-        """Return the command that starts an agent, detached.
+        """Return the command to start an agent, detached; `login`: in the login environment.
 
         Its report has the fields of `status`, and `started`: False if the agent ran already.
 
@@ -180,7 +180,7 @@ class WorkerCommands:
         return self._command("remove", "--grace", str(grace_s), *names)
 
     def clean(self, prefix: str, grace_s: float = 10.0, *, bundles: bool = False) -> WorkerCommand:
-        """Return the command that removes all agents of a prefix.
+        """Return the command that removes all agents of a prefix, and with `bundles` unused ones.
 
         Args:
             prefix: of names, which end in a number: `nni-<installation>-<pool>-`.

@@ -60,7 +60,7 @@ def ssh_command(machine: Machine) -> str:
 def connection_error(
     machine: Machine, error: BaseException, *, keyboard_interactive: bool = False
 ) -> MachineError:
-    """Return the error of a machine for one of the SSH library or of the socket.
+    """Convert an error of the SSH library or a socket to a machine's error with a remedy.
 
     Args:
         machine: the entry that the connection was for.

@@ -57,7 +57,7 @@ class MachineLink:
         self._closed = False
 
     async def session(self, *, retry: bool = False) -> Session:
-        """Return the open session; connect at the first call; raise if not connected.
+        """Return the session; wait for the first try, with `retry` for another one; or raise.
 
         The first call waits for the first try; later ones do not wait for a machine that is gone.
 
