@@ -7,6 +7,7 @@ from typing import Final
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
 from svc_trial_runner.fleet.domain.section_values import (
     POLL_S,
+    finite_number,
     poll_problems,
     section_text,
     text_lines,
@@ -66,9 +67,8 @@ def _flag(value: object) -> bool | None:
 
 
 def _interval(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if abs(value) <= _MOST_POLL_S else None  # NaN is not, either
+    interval_s = finite_number(value)
+    return interval_s if interval_s is not None and abs(interval_s) <= _MOST_POLL_S else None
 
 
 _READERS: Final[Mapping[str, tuple[Callable[[object], object], str]]] = {

@@ -69,6 +69,16 @@ class JsonPart:
             for index, one in enumerate(self.value)
         ]
 
+    def integer(self) -> int | None:
+        """Return an integer; None: it is null or missing.
+
+        Raises:
+            AnswerError: the part has another type.
+        """
+        if isinstance(self.value, bool) or not isinstance(self.value, int | None):
+            raise self.error("must be an integer")
+        return self.value
+
     def checked(self, needed: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Any]:
         """Return the fields of an object in which named ones are texts.
 

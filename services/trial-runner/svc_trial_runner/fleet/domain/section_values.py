@@ -14,6 +14,12 @@ _ENDPOINT: Final = re.compile(
 )
 
 
+_LARGEST: Final = 1e15
+"""Larger numbers are mistakes."""
+_SIZE: Final = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]b)?\Z", re.IGNORECASE)
+_MEBIBYTES: Final = {"kb": 1 / 1024, "mb": 1.0, "gb": 1024.0, "tb": 1024.0 * 1024}
+
+
 def camel_case(name: str) -> str:
     """Return the name of a field, such as `poll_interval`, as sections have it: `pollInterval`."""
     first, *rest = name.split("_")
@@ -50,6 +56,38 @@ def _gpu_number(part: object) -> int:
     if isinstance(part, int) and not isinstance(part, bool) and part >= 0:
         return part
     raise ValueError(f"a GPU must be an integer >= 0, got {part!r}")
+
+
+def finite_number(value: object) -> float | None:
+    """Return a number of a section; None: it is none, or its size is a mistake."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) <= _LARGEST else None  # NaN is not, either
+
+
+def whole_number(value: object, least: int = 0) -> int | None:
+    """Return a whole number of a section, which may come as a double; None: it is none.
+
+    Args:
+        value: of the option.
+        least: smaller numbers are none.
+    """
+    number = finite_number(value)
+    return int(number) if number is not None and least <= number == int(number) else None
+
+
+def mebibytes(size: object) -> float | None:
+    """Return a size such as `8gb`, units in powers of 1024, in MiB; None: it is none above 0.
+
+    Args:
+        size: text, or a number of megabytes.
+    """
+    number = finite_number(size)
+    text = f"{number:.15g}" if number is not None else size
+    match = _SIZE.match(text) if isinstance(text, str) else None
+    if match is None:
+        return None
+    return float(match[1]) * _MEBIBYTES[(match[2] or "mb").lower()] or None
 
 
 def poll_problems(interval_s: float) -> list[PlatformProblem]:

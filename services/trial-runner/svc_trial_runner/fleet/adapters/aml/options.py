@@ -17,6 +17,7 @@ from svc_trial_runner.fleet.domain.section_values import (
     is_endpoint,
     missing_problems,
     section_text,
+    whole_number,
 )
 
 ENDPOINT: Final = "https://management.azure.com"
@@ -82,7 +83,7 @@ def parse_options(section: Mapping[str, object]) -> AmlOptions:
         compute=section_text(section, "computeTarget"),
         image=section_text(section, "dockerImage"),
         endpoint=section_text(section, "endpoint").rstrip("/") or ENDPOINT,
-        trials_per_gpu=_count(section.get("maxTrialNumberPerGpu")),
+        trials_per_gpu=_trials(section.get("maxTrialNumberPerGpu")),
         use_active_gpu=active if isinstance(active, bool) else None,
         agent=parse_job_options(section),
     )
@@ -118,8 +119,6 @@ def _value_problems(
         yield PlatformProblem("useActiveGpu", "must be true or false", repr(active)[:80])
 
 
-def _count(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    # Numbers come as doubles.
-    return int(value) if 1 <= value <= _MOST_TRIALS and value == int(value) else None
+def _trials(value: object) -> int | None:
+    count = whole_number(value, 1)
+    return count if count is not None and count <= _MOST_TRIALS else None

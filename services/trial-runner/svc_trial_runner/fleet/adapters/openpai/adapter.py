@@ -264,5 +264,5 @@ def end_words(status: JsonPart) -> str:
         fields.get("appExitDiagnostics"),
     ]
     text = ": ".join(" ".join(one.split()) for one in words if one)
-    code = fields.get("appExitCode")
+    code = status.field("appExitCode").integer()
     return (text or ("" if code is None else f"exit code {code}"))[:_SHOWN_CHARACTERS]

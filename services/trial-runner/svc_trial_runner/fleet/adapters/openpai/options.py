@@ -1,6 +1,5 @@
 """Options of the section `openpai`, read once."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,16 +12,17 @@ from svc_trial_runner.fleet.adapters.job_options import (
     parse_job_options,
 )
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
-from svc_trial_runner.fleet.domain.section_values import missing_problems, section_text
+from svc_trial_runner.fleet.domain.section_values import (
+    mebibytes,
+    missing_problems,
+    section_text,
+    whole_number,
+)
 
 TOKEN: Final = "token"  # noqa: S105 - the name of a field
 PROTOCOL: Final = "openpaiConfig"
 PLUGINS: Final = "com.microsoft.pai.runtimeplugin"
 _RESOURCES: Final = "resourcePerInstance"
-_SIZE: Final = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]b)\Z", re.IGNORECASE)
-_MEGABYTES: Final = {"kb": 1 / 1024, "mb": 1.0, "gb": 1024.0, "tb": 1024.0 * 1024}
-_MOST: Final = 1e15
-"""Larger numbers are mistakes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def parse_options(section: Mapping[str, object]) -> OpenpaiOptions:
     return OpenpaiOptions(
         host=_host(section_text(section, "host")),
         username=section_text(section, "username"),
-        cpus=_count(section.get("trialCpuNumber")),
+        cpus=whole_number(section.get("trialCpuNumber"), 1),
         memory_mb=_megabytes(section_text(section, "trialMemorySize")),
         image=section_text(section, "dockerImage"),
         virtual_cluster=section_text(section, "virtualCluster"),
@@ -77,17 +77,22 @@ def option_problems(
     problems = [*_login_problems(section, options, secrets), *_protocol_problems(options)]
     problems += image_problems("dockerImage", options.image)
     problems += job_option_problems(section)
-    if not options.protocol:
-        needed = (
-            ("trialCpuNumber", options.cpus, "a number of at least 1"),
-            ("trialMemorySize", options.memory_mb, "a size such as 8gb"),
-        )
-        problems += [
-            PlatformProblem(name, f"must be given, or openpaiConfig: {rule}")
-            for name, value, rule in needed
-            if not value
-        ]
+    problems += _resource_problems(section, options)
     return problems
+
+
+def _resource_problems(
+    section: Mapping[str, object], options: OpenpaiOptions
+) -> Iterator[PlatformProblem]:
+    for name, value, rule in (
+        ("trialCpuNumber", options.cpus, "a whole number of at least 1"),
+        ("trialMemorySize", options.memory_mb, "a size such as 8gb"),
+    ):
+        given = section.get(name)
+        if given is not None and value is None:
+            yield PlatformProblem(name, f"must be {rule}", repr(given)[:80])
+        elif given is None and not options.protocol:
+            yield PlatformProblem(name, f"must be given, or openpaiConfig: {rule}")
 
 
 def _login_problems(
@@ -140,19 +145,5 @@ def _host(text: str) -> str:
     return f"{parts.scheme}://{parts.hostname}{port}" if known else ""
 
 
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if abs(value) <= _MOST else None  # NaN is not, either
-
-
-def _count(value: object) -> int | None:
-    number = _number(value)
-    return int(number) if number is not None and number >= 1 else None
-
-
 def _megabytes(size: str) -> int | None:
-    match = _SIZE.match(size)
-    if match is None:
-        return None
-    return int(float(match[1]) * _MEGABYTES[match[2].lower()]) or None
+    return int(mebibytes(size) or 0) or None

@@ -42,9 +42,9 @@ from svc_trial_runner.fleet.adapters.operators.sections import (
     pod_problems,
     role_options,
     role_problems,
-    whole_number,
 )
 from svc_trial_runner.fleet.domain.agents import AgentName, AgentOrder, PlatformProblem
+from svc_trial_runner.fleet.domain.section_values import whole_number
 from svc_trial_runner.fleet.ports import AdapterContext, PlatformAdapter
 
 FRAMEWORKS: Final = WorkloadKind(

@@ -1,10 +1,9 @@
 """Fields that the sections of operators share: roles with their resources, and the storage."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from svc_trial_runner.fleet.adapters.agent_image import image_problems
 from svc_trial_runner.fleet.adapters.kubernetes.options import (
@@ -14,16 +13,13 @@ from svc_trial_runner.fleet.adapters.kubernetes.options import (
     parsed_problems,
 )
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
+from svc_trial_runner.fleet.domain.section_values import finite_number, mebibytes, whole_number
 
 STORAGE_PATH: Final = "/mnt/nni"
 """Folder in the containers at which the storage is mounted, unless the section says another."""
 STORAGE_TYPES: Final = ("nfs", "azureStorage", "pvc")
 ROLE_OPTIONS: Final = ("image", "cpus", "memory", "gpus")
 """Options of `kubernetes` that the roles of operators have instead."""
-_SIZE: Final = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]b)?\Z", re.IGNORECASE)
-_MOST: Final = 1e15
-"""Larger numbers are mistakes."""
-_MEBIBYTES: Final = {"kb": 1 / 1024, "mb": 1.0, "gb": 1024.0, "tb": 1024.0 * 1024}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,20 +181,10 @@ def _count(value: object) -> int:
     return whole_number(value) or 0
 
 
-def whole_number(value: object) -> int | None:
-    """Return a whole number of at least 0; None: it is none."""
-    return int(value) if _is_amount(value) and value == int(value) else None
-
-
 def _amount(value: object) -> str:
     """Return a number as a quantity of Kubernetes; empty: it is none."""
-    return f"{value:g}" if _is_amount(value) else ""
-
-
-def _is_amount(value: object) -> TypeGuard[float]:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return 0 <= value <= _MOST  # NaN is not, either
+    number = finite_number(value)
+    return f"{number:g}" if number is not None and number >= 0 else ""
 
 
 def _memory(value: object) -> str:
@@ -206,10 +192,5 @@ def _memory(value: object) -> str:
 
     A number without unit is megabytes, as in schema v1; units are powers of 1024.
     """
-    text = f"{value:.15g}" if isinstance(value, int | float) else _text(value)
-    match = _SIZE.match(text)
-    if match is None or isinstance(value, bool):
-        return ""
-    number, unit = match.groups()
-    mebibytes = ceil(float(number) * _MEBIBYTES[(unit or "mb").lower()])
-    return f"{mebibytes}Mi" if mebibytes else ""
+    size = mebibytes(value)
+    return "" if size is None else f"{ceil(size)}Mi"

@@ -19,6 +19,17 @@ def test_needed_text_that_is_missing_or_empty_names_its_path(value: object) -> N
         item.checked(("name",))
 
 
+@pytest.mark.parametrize(("value", "expected"), [(0, 0), (-9, -9), (None, None)])
+def test_integer_may_be_missing(value: object, expected: int | None) -> None:
+    assert JsonPart("the API", {"code": value}).field("code").integer() == expected
+
+
+@pytest.mark.parametrize("value", ["1", 1.5, True, [1]])
+def test_value_that_is_no_integer_is_named(value: object) -> None:
+    with pytest.raises(AnswerError, match="code must be an integer, got"):
+        JsonPart("the API", {"code": value}).field("code").integer()
+
+
 def test_long_value_is_cut() -> None:
     with pytest.raises(AnswerError) as caught:
         JsonPart("the API", "a" * 10_000).fields()

@@ -5,12 +5,15 @@ import pytest
 from svc_trial_runner.fleet.domain.section_values import (
     LEAST_POLL_S,
     camel_case,
+    finite_number,
     gpu_numbers,
     is_endpoint,
+    mebibytes,
     missing_problems,
     poll_problems,
     section_text,
     text_lines,
+    whole_number,
 )
 
 
@@ -35,6 +38,63 @@ def test_lines_are_a_text_or_a_list_of_texts(
     value: object, expected: tuple[str, ...] | None
 ) -> None:
     assert text_lines(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, 0.0),
+        (-1.5, -1.5),
+        (1e15, 1e15),
+        (1e16, None),
+        (float("nan"), None),
+        (float("-inf"), None),
+        (10**400, None),
+        (True, None),
+        ("7", None),
+        (None, None),
+    ],
+)
+def test_number_is_finite_and_no_mistake(value: object, expected: float | None) -> None:
+    assert finite_number(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "expected"),
+    [
+        (0, 0, 0),
+        (3.0, 1, 3),
+        (0, 1, None),
+        (-1, 0, None),
+        (1.5, 0, None),
+        (False, 0, None),
+        ("2", 0, None),
+        (float("inf"), 0, None),
+    ],
+)
+def test_whole_number_may_be_a_double(value: object, least: int, expected: int | None) -> None:
+    assert whole_number(value, least) == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ("8gb", 8192.0),
+        ("1.5 TB", 1.5 * 2**20),
+        ("512kb", 0.5),
+        ("300", 300.0),
+        (8192, 8192.0),
+        (0, None),
+        ("0mb", None),
+        (-1, None),
+        ("8Gi", None),
+        (f"{10**20}mb", None),
+        (True, None),
+        (None, None),
+    ],
+)
+def test_size_has_a_unit_or_is_megabytes(size: object, expected: float | None) -> None:
+    assert mebibytes(size) == expected
 
 
 def test_least_interval_of_polls_is_valid() -> None:

@@ -135,6 +135,7 @@ def test_end_has_the_words_that_are_known(status: dict[str, Any], reason: str) -
         ("x", "the whole must be an object"),
         ({"jobStatus": {"appExitSpec": "x"}}, "jobStatus.appExitSpec must be an object"),
         ({"jobStatus": {"appExitDiagnostics": 7}}, "jobStatus.appExitDiagnostics must be a text"),
+        ({"jobStatus": {"appExitCode": "3"}}, "jobStatus.appExitCode must be an integer, got '3'"),
     ],
 )
 async def test_failed_job_with_details_of_another_shape_has_ended(

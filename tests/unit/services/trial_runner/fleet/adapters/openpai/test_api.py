@@ -69,7 +69,7 @@ def test_login_page_is_no_empty_list_of_jobs() -> None:
     with served(_LoginPage) as address:
         api = OpenpaiApi(OpenpaiOptions(host=address, username=USER), TOKEN)
 
-        with pytest.raises(PlatformError, match="something else than a list of jobs") as caught:
+        with pytest.raises(PlatformError, match="the whole must be a list, got None") as caught:
             api.jobs("0123abcd")
 
     assert not caught.value.permanent
@@ -100,6 +100,8 @@ NAME = "nni-0123abcd-exp-a-1"
     ("answer", "call", "words"),
     [
         ([7], lambda api: api.jobs("0123abcd"), r"\[0\] must be an object, got 7"),
+        ({"data": {}}, lambda api: api.jobs("0123abcd"), r"data must be a list, got {}"),
+        ({"message": "hi"}, lambda api: api.jobs("0123abcd"), "data must be a list, got None"),
         ({"data": ["x"]}, lambda api: api.jobs("0123abcd"), r"data\[0\] must be an object"),
         ([{}], lambda api: api.jobs("0123abcd"), r"\[0\]\.name must be a text .*, got None"),
         (

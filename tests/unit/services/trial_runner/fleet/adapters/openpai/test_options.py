@@ -64,6 +64,9 @@ def test_usable_section_has_no_problem() -> None:
             f"openpaiConfig.extras.{PLUGINS}",
         ),
         ({"trialCpuNumber": float("inf")}, "trialCpuNumber"),
+        ({"trialCpuNumber": 1.5}, "trialCpuNumber"),
+        ({"trialCpuNumber": 0, "openpaiConfig": {"taskRoles": {"a": {}}}}, "trialCpuNumber"),
+        ({"trialMemorySize": 8192}, "trialMemorySize"),
         ({"trialMemorySize": f"{10**400}tb"}, "trialMemorySize"),
     ],
 )
@@ -71,6 +74,12 @@ def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:
     (problem,) = option_problems({**SECTION, **changes}, SECRETS)
 
     assert problem.field == field
+
+
+def test_wrong_number_is_shown_with_its_rule() -> None:
+    (problem,) = option_problems({**SECTION, "trialCpuNumber": 1.5}, SECRETS)
+
+    assert (problem.rule, problem.value) == ("must be a whole number of at least 1", "1.5")
 
 
 def test_token_is_asked_for_and_never_shown() -> None:
