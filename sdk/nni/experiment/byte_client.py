@@ -25,7 +25,7 @@ class ByteStore(Protocol):
     """Interface of the blob store for uploads: prepare, complete, and upload by stream."""
 
     def prepare_upload(self, request: pb.PrepareUploadRequest) -> pb.PrepareUploadResponse:
-        """Ask how some bytes travel."""
+        """Request how a blob is to be sent: by URL, by stream, or not, as it is stored."""
         ...
 
     def complete_upload(self, header: pb.PrepareUploadRequest) -> None:

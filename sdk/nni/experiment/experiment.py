@@ -177,7 +177,7 @@ class Experiment(ExperimentHandle):
         wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
     ) -> bool | None:
-        """Resume the experiment if one with its id exists, else run it.
+        """Resume the experiment if its id exists, else run it; return as `run`.
 
         Args:
             port: see `run`.

@@ -150,7 +150,7 @@ class SharedStudy(ResultTable):
             raise AttributeError(f"a SharedStudy has no {name!r}{hint}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Join the study where the pickle is loaded."""
+        """Pickle as a call that joins the study by name where the pickle is loaded."""
         return _join, (self.name, self._again)
 
     @property

@@ -37,7 +37,7 @@ class SelectionEstimator(FeatureSelector, SelectorMixin, BaseEstimator):  # type
     """Number of columns of the table; set by `fit`."""
 
     def __sklearn_tags__(self) -> object:
-        """Describe to scikit-learn what `fit` accepts."""
+        """Return tags for scikit-learn: sparse input is accepted, a target is required."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True

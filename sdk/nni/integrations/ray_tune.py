@@ -109,7 +109,7 @@ class NNISearch(Searcher):  # type: ignore[misc] # Ray ships no types
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: object
     ) -> bool:
-        """Take what `Tuner` was given; Ray Tune calls this before the first suggestion.
+        """Take metric, mode and space of Ray's `Tuner`; return False if a space was given before.
 
         Args:
             metric: of `TuneConfig`; None if it has none.

@@ -70,7 +70,7 @@ class XGBoostCallback(BoostingCallback, TrainingCallback):
         return bool(collective.broadcast(stop, 0)) if collective.is_distributed() else stop
 
     def after_training(self, model: Any) -> Any:  # noqa: ANN401 - of XGBoost
-        """Report the result; XGBoost calls this.
+        """Report the final result; return the model unchanged; XGBoost calls this.
 
         Args:
             model: that was trained.

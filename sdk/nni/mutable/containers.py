@@ -76,7 +76,7 @@ class MutableList(ConstructorRecord, Mutable):
         self._members.insert(index, _checked(mutable))
 
     def pop(self, index: int = -1) -> Mutable:
-        """Remove a member.
+        """Remove and return the member at a position.
 
         Args:
             index: its position.

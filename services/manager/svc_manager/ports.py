@@ -206,7 +206,7 @@ class Folders(FolderOpener, Protocol):
         ...
 
     async def rename_of(self, directory: Path, experiment_id: str, new: Path) -> bool:
-        """Rename the folder of this experiment; delete it where that is not allowed.
+        """Rename, or if forbidden delete, a folder if it is the experiment's; return False if not.
 
         It is this experiment's if its `events.log` is, or if it has none and bears the id as name.
 

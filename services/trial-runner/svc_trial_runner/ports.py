@@ -291,7 +291,7 @@ class TrialSession(Protocol):
         ...
 
     def wait_for_next(self, process: WaitingProcess) -> bool:
-        """End the trial with success and keep its process for another one.
+        """End the trial with success and keep its process; return whether it can be kept.
 
         Returns:
             False: the process cannot be kept, and should end, which ends the trial.

@@ -23,7 +23,7 @@ _SERVICES: Final = {
 
 
 def check_python() -> Iterator[Finding]:
-    """Yield a finding on this interpreter: bad if it is older than NNI needs."""
+    """Yield ok, or bad if this interpreter is older than NNI needs."""
     version = ".".join(str(part) for part in sys.version_info[:3])
     if sys.version_info[:2] >= OLDEST_PYTHON:
         yield Finding("python", "ok", f"{version}, {sys.executable}")

@@ -65,7 +65,7 @@ def check_bus_room() -> Iterator[Finding]:
 
 
 def check_descriptors() -> Iterator[Finding]:
-    """Yield a finding: bad if the hard limit of open files, to which services go, is too low."""
+    """Yield ok, or bad if the hard limit of open files, up to which services go, is too low."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < LEAST_DESCRIPTORS:
         text = (
@@ -80,7 +80,7 @@ def check_descriptors() -> Iterator[Finding]:
 
 
 def check_watches(limit_file: Path = _WATCH_LIMIT) -> Iterator[Finding]:
-    """Yield a finding: bad if too few inotify instances are allowed for logs, a note if unknown."""
+    """Yield ok, bad if too few inotify instances for logs are allowed, or a note if unknown."""
     try:
         limit = int(limit_file.read_text("ascii"))
     except (OSError, ValueError):
@@ -97,7 +97,7 @@ def check_watches(limit_file: Path = _WATCH_LIMIT) -> Iterator[Finding]:
 
 
 def check_clock() -> Iterator[Finding]:
-    """Yield a finding: bad if the clocks of this machine and its disk, perhaps remote, differ."""
+    """Yield ok, bad if machine's and disk's clocks differ, or a note if not comparable."""
     from nni.experiment.environment import nni_home
 
     folder = nni_home() if nni_home().is_dir() else Path(tempfile.gettempdir())
@@ -138,7 +138,7 @@ def _nvml() -> Any:  # noqa: ANN401 - a module
 
 
 def check_gpus(devices: Path = _GPU_DEVICES, load: Callable[[], Any] = _nvml) -> Iterator[Finding]:
-    """Yield a finding: bad if GPUs are in the device folder, but NVML cannot query them.
+    """Yield ok, bad if there are GPUs that NVML cannot query, or a note if a driver has none.
 
     Args:
         devices: the folder of devices.

@@ -27,7 +27,7 @@ _BUS: Final = "nats-server"
 
 
 def check_children() -> Iterator[Finding]:
-    """Yield a finding per service: bad if missing or stopped by SIGSTOP; no supervisor: none."""
+    """Yield ok or, if missing or stopped by SIGSTOP, bad per service; no supervisor: nothing."""
     supervisor = _supervisor()
     if supervisor is None:
         return
@@ -67,7 +67,7 @@ def check_interpreter() -> Iterator[Finding]:
 
 
 def check_orphans() -> Iterator[Finding]:
-    """Yield a finding: bad if a service, bus or trial of this installation has no supervisor."""
+    """Yield ok, or bad if a service, bus or trial of this installation has no supervisor."""
     from nni.experiment.environment import nni_home
 
     supervisor = _supervisor()

@@ -19,7 +19,7 @@ _AGENTS: Final = "agents"
 
 
 def check_version() -> Iterator[Finding]:
-    """Yield a finding: bad if the running services have another version than this client."""
+    """Yield ok, or bad if the running services have another version than this client."""
     from nni.experiment.endpoint import read_endpoint
     from nni.version import __version__
 

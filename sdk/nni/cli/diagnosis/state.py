@@ -24,7 +24,7 @@ _LONGEST_EVENT: Final = 100
 
 
 def check_token() -> Iterator[Finding]:
-    """Yield a finding: bad if another user can read the token; none if there is no file of it."""
+    """Yield ok, or bad if another user can read the token; nothing without a file of it."""
     from nni.experiment.endpoint import endpoint_path
 
     path = endpoint_path()
@@ -38,7 +38,7 @@ def check_token() -> Iterator[Finding]:
 
 
 def check_endpoint_file() -> Iterator[Finding]:
-    """Yield a finding: bad if `endpoint.json` is damaged or its supervisor dead; no file: none."""
+    """Yield ok, or bad if `endpoint.json` is damaged or its supervisor dead; no file: nothing."""
     from nni.experiment.endpoint import endpoint_path, read_endpoint
 
     path = endpoint_path()

@@ -272,7 +272,7 @@ class Compressor(TrainingMember):
         return self.bound_model
 
     def _unwrap_model(self) -> nn.Module:
-        """Restore the original modules: the documented name of NNI 2.x for `unwrap_model`."""
+        """Restore and return the model: the name of NNI 2.x for `unwrap_model`."""
         return self.unwrap_model()
 
     def get_modules_wrapper(self) -> dict[str, ModuleWrapper]:

@@ -91,7 +91,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def run_evaluation(self) -> object:
-        """Evaluate the bound model.
+        """Return the bound model's metric: a number, or a dict with `default`; larger is better.
 
         Returns:
             A number, or a dict with the key `default`; larger is better.

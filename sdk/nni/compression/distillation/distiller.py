@@ -219,7 +219,7 @@ class Distiller(TrainingMember):
         return []
 
     def compress(self, max_steps: int | None = None, max_epochs: int | None = None) -> nn.Module:
-        """Train the student.
+        """Train the student, with all fused compressors, within the limits; return the student.
 
         Args:
             max_steps: number of optimizer steps; None for no limit.

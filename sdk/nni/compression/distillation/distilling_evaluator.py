@@ -73,7 +73,7 @@ class DistillingEvaluator(Evaluator):
         self._inner.finetune()
 
     def run_evaluation(self) -> object:
-        """Evaluate by the other evaluator.
+        """Return the metric of the wrapped evaluator.
 
         Returns:
             Its metric.

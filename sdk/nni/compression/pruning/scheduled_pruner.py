@@ -162,7 +162,7 @@ class ScheduledPruner(TrainingMember):
         return self.pruner.get_masks()
 
     def wrap_model(self) -> nn.Module:
-        """Put the wrappers into the model, as `Pruner.wrap_model`.
+        """Put the pruner's wrappers into the model; return the model.
 
         Returns:
             The model.
@@ -170,7 +170,7 @@ class ScheduledPruner(TrainingMember):
         return self.pruner.wrap_model()
 
     def unwrap_model(self) -> nn.Module:
-        """Put the original modules back into the model, as `Pruner.unwrap_model`.
+        """Put the original modules back into the model; return the model.
 
         Returns:
             The model.

@@ -103,7 +103,7 @@ class _WithOptimizer(_FlatExport, TrainingQuantizer):
             count_steps(optimizer, self.step_with_optimizer)
 
     def compress(self) -> nn.Module:  # type: ignore[override]  # NNI 2.x returns the model
-        """Wrap the model; without effect if it is wrapped.
+        """Wrap the model unless it is wrapped; return it.
 
         Returns:
             The model, wrapped.

@@ -116,7 +116,7 @@ class LegacyQuantizer(Quantizer):
         return output
 
     def compress(self) -> nn.Module:
-        """Wrap the model; without effect if it is wrapped.
+        """Wrap the model unless it is wrapped; return it.
 
         Returns:
             The model, wrapped.

@@ -66,7 +66,7 @@ class NaiveQuantizer(Quantizer):
         )
 
     def compress(self) -> nn.Module:
-        """Wrap the model; without effect if it is wrapped.
+        """Wrap the model unless it is wrapped; return it.
 
         Returns:
             The model, wrapped.

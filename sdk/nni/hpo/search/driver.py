@@ -83,7 +83,7 @@ class AlgorithmDriver(Protocol):
         """Replace the search space; exceptions are reported and skipped."""
 
     def generate(self, parameter_ids: list[int]) -> Suggestions:
-        """Request configurations; exceptions propagate."""
+        """Return configurations for new trials, or which are deferred; exceptions propagate."""
 
     def prepare(self) -> None:
         """Compute proposals in advance, where that may save time."""
@@ -133,7 +133,7 @@ class AlgorithmDriver(Protocol):
         """Restore a snapshot of an algorithm with the same arguments and search space."""
 
     def repeat(self, parameter_ids: list[int]) -> Suggestions:
-        """Resend the result of a request from before the snapshot."""
+        """Return again the configurations of a request that was handled before the snapshot."""
 
 
 @dataclass(slots=True)

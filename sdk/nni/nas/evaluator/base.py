@@ -185,7 +185,7 @@ class FrozenEvaluator(Evaluator):
         return self._made
 
     def evaluate(self, model: Any) -> Any:  # noqa: ANN401 - a network of any framework
-        """Train and validate a model by the evaluator itself."""
+        """Evaluate a model by the frozen evaluator; return its result."""
         return self.get().evaluate(model)
 
     def __repr__(self) -> str:

@@ -375,7 +375,7 @@ class Middleware(Reconstructible, ExecutionEngine):
         return self.engine.budget_available()
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Wait until a condition holds; changes of the engine below count.
+        """Wait, up to `timeout_s`, for a condition on the engine below; return whether it holds.
 
         Args:
             condition: function of the state of engine or models.

@@ -19,7 +19,7 @@ class WaitingTuner(Tuner):
     def generate_multiple_parameters(
         self, parameter_id_list: list[int], **kwargs: object
     ) -> list[JsonValue]:
-        """Defer all configurations, for ever."""
+        """Return `DEFERRED` for each id: no configuration ever follows."""
         del kwargs
         return [DEFERRED for _ in parameter_id_list]
 

@@ -270,7 +270,7 @@ class NasExperiment(TrialQueries):
         wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
     ) -> bool | None:
-        """Continue the search of this id where its last checkpoint was saved.
+        """Continue this id's search from its last checkpoint; True at the end, None after Ctrl-C.
 
         If no configuration was given or edited, it is that of the checkpoint; otherwise differences
         are logged as an error, and the present one is used.
@@ -295,7 +295,7 @@ class NasExperiment(TrialQueries):
         wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
     ) -> bool | None:
-        """Continue the search of this id if it has a checkpoint, start it otherwise.
+        """Resume this id's search if it has a checkpoint, else run; return as `resume`.
 
         Args:
             port: see `start`.

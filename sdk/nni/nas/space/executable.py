@@ -26,7 +26,7 @@ class ModelEvaluator(Protocol):
     """
 
     def evaluate(self, model: Any) -> Any:  # noqa: ANN401 - any network
-        """Train or measure a network, and report its metrics.
+        """Train or measure a network, and report its metrics; the returned value is not used.
 
         Args:
             model: the network.

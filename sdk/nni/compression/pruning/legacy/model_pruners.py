@@ -18,7 +18,7 @@ class _ReturnsModel(Pruner):
     """Pruner whose `compress` returns the model only, and which warns once that it is old."""
 
     def compress(self, *args: Any, **kwargs: Any) -> nn.Module:  # type: ignore[override]  # noqa: ANN401 - as in NNI 1.x
-        """Prune the model.
+        """Prune the model; return it, wrapped.
 
         Args:
             args: those of the newer class.

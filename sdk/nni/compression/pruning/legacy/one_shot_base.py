@@ -28,7 +28,7 @@ class OneShotBase(Pruner):
     def compress(  # type: ignore[override]  # NNI 1.x returns the model
         self, max_steps: int | None = None, max_epochs: int | None = None
     ) -> nn.Module:
-        """Compute and apply the masks.
+        """Compute and apply the masks, fine-tune within the limits; return the wrapped model.
 
         Args:
             max_steps: optimizer steps of fine-tuning afterwards, if there is an evaluator.

@@ -51,7 +51,7 @@ class ShapeTensor:
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 - what the function returns
-        """Apply the rule of a function of torch."""
+        """Return the result by the function's shape rule, else on the meta device, or raise."""
         del types
         return _applied(getattr(func, "__name__", str(func)), func, tuple(args), dict(kwargs or {}))
 

@@ -63,7 +63,7 @@ class LayerCostFunction(Protocol):
 
 
 def mark_leaf(module_type: type[nn.Module]) -> type[nn.Module]:
-    """Mark a class whose modules are one layer to profilers.
+    """Mark a class, whose modules are then one layer to profilers; return the class.
 
     Args:
         module_type: class of modules.
