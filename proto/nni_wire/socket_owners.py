@@ -10,7 +10,6 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, TypeAlias
 
 _SOCK_DIAG: Final = 4
@@ -33,6 +32,9 @@ _ANY_COOKIE: Final = b"\xff" * 8
 _ANSWER_BYTES: Final = 4096
 _TIMEOUT_S: Final = 1.0
 _LOOPBACK: Final = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+_DESCRIPTORS: Final = "/proc/self/fd"
+_FAMILIES: Final = {2: socket.AF_INET, 4: socket.AF_INET6}
+"""By the length of an address."""
 _ANYWHERE: Final = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S104 - no bind
 
 Endpoint: TypeAlias = tuple[str, int]
@@ -121,11 +123,11 @@ def _ends(family: int, local: Endpoint, remote: Endpoint) -> bytes:
 
 def _connections(port: int) -> Iterator[tuple[int, Endpoint, Endpoint]]:
     """Yield (family, far end, near end) of this process's sockets connected to a remote port."""
-    for entry in Path("/proc/self/fd").iterdir():
+    for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208 - before each call: paths cost as much again
         try:
-            if not str(entry.readlink()).startswith("socket:"):
+            if not os.readlink(f"{_DESCRIPTORS}/{name}").startswith("socket:"):  # noqa: PTH115 - as above
                 continue
-            copy = os.dup(int(entry.name))
+            copy = os.dup(int(name))
         except OSError:  # closed meanwhile
             continue
         ends = _ends_of(copy, port)
@@ -136,16 +138,19 @@ def _connections(port: int) -> Iterator[tuple[int, Endpoint, Endpoint]]:
 def _ends_of(descriptor: int, port: int) -> tuple[int, Endpoint, Endpoint] | None:
     """Close a descriptor; return its socket's family, far and near end; None: not at the port."""
     try:
-        connection = socket.socket(fileno=descriptor)
+        # Python would ask for the family, which an address has; those of IPv6 are the longest.
+        connection = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, descriptor)
     except OSError:
         os.close(descriptor)  # it is no socket any more
         return None
     with connection:
         try:
-            family, peer = connection.family, connection.getpeername()
-            if family not in _ANYWHERE or peer[1] != port:
+            peer = connection.getpeername()
+            if not isinstance(peer, tuple) or len(peer) not in _FAMILIES or peer[1] != port:
+                return None
+            if not isinstance(peer[0], str):  # netlink
                 return None
             near = connection.getsockname()
         except OSError:  # it is not connected
             return None
-    return family, (peer[0], port), (near[0], near[1])
+    return _FAMILIES[len(peer)], (peer[0], port), (near[0], near[1])

@@ -38,6 +38,8 @@ class LeaseKeeper:
         self._changed = threading.Condition()
         self._period_s = 0.0
         self._closed = False
+        self._idle = False
+        """The thread waits for a trial; while it waits for the time, a trial does not wake it."""
         self._thread: threading.Thread | None = None
 
     def hold(self, trial_id: str, attempt: int, lease_s: float) -> None:
@@ -49,7 +51,8 @@ class LeaseKeeper:
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="study leases", daemon=True)
                 self._thread.start()
-            self._changed.notify_all()
+            if self._idle:
+                self._changed.notify_all()
 
     def expect_end(self, trial_id: str) -> None:
         """Log no loss of a trial whose end is about to be reported; its lease is renewed further.
@@ -116,7 +119,9 @@ class LeaseKeeper:
     def _wait_for_renewal(self) -> bool:
         """Wait until a renewal is due; return True then, False once closed."""
         with self._changed:
+            self._idle = True
             self._changed.wait_for(lambda: self._closed or self._held)
+            self._idle = False
             return not self._changed.wait_for(self._is_closed, self._period_s)
 
     def _is_closed(self) -> bool:

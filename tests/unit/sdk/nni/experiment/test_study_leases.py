@@ -138,6 +138,25 @@ def test_the_thread_renews_and_outlives_a_failed_call() -> None:
     keeper.close()
 
 
+def test_the_thread_renews_a_trial_that_comes_after_all_were_released() -> None:
+    renewed = {"trial1": threading.Event(), "trial2": threading.Event()}
+
+    def renew(held: Sequence[HeldTrial]) -> Sequence[str]:
+        for trial_id, _ in held:
+            renewed[trial_id].set()
+        return []
+
+    keeper = LeaseKeeper(renew)
+    keeper.hold("trial1", 1, SHORT_S)
+    assert renewed["trial1"].wait(PATIENCE_S)
+
+    keeper.release("trial1")
+    keeper.hold("trial2", 1, SHORT_S)
+
+    assert renewed["trial2"].wait(PATIENCE_S)
+    keeper.close()
+
+
 def test_nothing_is_renewed_after_the_end() -> None:
     keeper = LeaseKeeper(Renewals())
     keeper.hold("trial1", 1, LONG_S)
