@@ -39,7 +39,7 @@ def save(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Write everything of an experiment to one file, to load it elsewhere.
+    """Write an experiment to one file, secrets in its configuration too, to load it elsewhere.
 
     The file holds the configuration as it was given, passwords in it included: only you can read
     it. The environment of your shell is not in it.

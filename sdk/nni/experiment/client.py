@@ -300,7 +300,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         *,
         follow: bool,
     ) -> Generator[Any]:
-        """Yield the messages of a stream; repeat a broken call from where it broke.
+        """Yield a stream's messages; repeat a broken call, continued after the last message.
 
         Args:
             method: returns the method; a restarted manager may have another address.
@@ -331,7 +331,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         on_tick: Callable[[], None] = lambda: None,
         tick_s: float = 1.0,
     ) -> experiment_pb2.Experiment:
-        """Return the experiment once its state is, or since the call has been, one of ``states``.
+        """Wait until an experiment is, or since the call was, in one of ``states``; return it.
 
         Args:
             experiment_id: the experiment.
@@ -436,7 +436,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     # Trials
 
     def trials(self, request: trial_service_pb2.ListTrialsRequest) -> Iterator[trial_pb2.Trial]:
-        """Yield the trials that ``request`` asks for, over all pages."""
+        """Yield the trials of all pages of ``request``, whose page size is set if it is 0."""
         request.page_size = request.page_size or 1000
         for page in self._pages(lambda: self._trials.ListTrials, request):
             yield from page.trials

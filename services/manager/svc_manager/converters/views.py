@@ -84,7 +84,7 @@ def write_remarks(message: remarks_pb2.Remarks, remarks: Remarks) -> None:
 
 
 def _unlearned_error(experiment: Experiment) -> list[str]:
-    """Return a list of one error text if final results have no number to learn from, else empty."""
+    """Return a list of one text if any final result lacks a number to learn from, else []."""
     count = experiment.unlearned_count
     if not count:
         return []
