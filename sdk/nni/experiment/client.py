@@ -507,7 +507,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     def prepare_upload(
         self, request: byte_service_pb2.PrepareUploadRequest
     ) -> byte_service_pb2.PrepareUploadResponse:
-        """Ask where bytes of a size and hash go: by PUT, by stream, or nowhere if stored."""
+        """Return how to send a blob of a size and hash: by PUT, by stream, or not at all."""
         answer: byte_service_pb2.PrepareUploadResponse = self._call(
             lambda: self._bytes.PrepareUpload, request
         )

@@ -118,7 +118,7 @@ class FleetPlatformChecker:
         await self._last_values.delete(subjects.pool_problems_subject(pool))
 
     async def _clean_left(self) -> None:
-        """Delete requests, answers and secrets of checks whose deadline is long past."""
+        """Delete requests, answers and secrets of checks `LEFT_AFTER` past their deadline."""
         before = self._clock.now() - LEFT_AFTER
         for value in await self._last_values.read(subjects.ALL_POOL_CHECKS):
             try:
