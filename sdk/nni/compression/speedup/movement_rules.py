@@ -97,11 +97,12 @@ def _split(state: Propagation, node: Node, number: int, ids: Ids, axes: list[int
 def _candidates(ids: Ids, axes: list[int]) -> list[int]:
     """Return the places of the axes that may shrink, best first.
 
-    If the slots repeat inside the last axes, they were split before, and the same axis is right.
+    If the slots repeat inside the last axes, they were split before, and the same axis is right; or
+    they are the channels of patches, of which groups may go, too.
     """
     varying = [one for one, axis in enumerate(axes) if _varies(ids, axis, axes[one + 1 :])]
     if varying and varying[-1] < len(axes) - 1:
-        return [varying[-1]]
+        return varying[::-1]
     return sorted(varying or range(len(axes)), key=lambda place: -ids.shape[axes[place]])
 
 
@@ -326,26 +327,42 @@ def pixel_shuffle(state: Propagation, node: Node) -> None:
     factor = math.prod(state.shape(node.outputs[0])[-2:]) // math.prod(shape[-2:])
     state.freeze_axes(node, source, [axis + 1, axis + 2], "pixels are rearranged")
     ids = state.line(node, source, axis)
-    found = []
-    if ids is not None:
-        rows = ids.reshape(-1, factor)
-        state.slots.unite(rows, rows[:, :1])
-        out = [1] * len(shape)
-        out[axis] = len(rows)
-        found.append(Block(axis, rows[:, 0].reshape(out)))
-    state.put(node.outputs[0], found)
+    _put_line(state, node, axis, None if ids is None else _units(state, ids, factor))
 
 
 def unfold_patches(state: Propagation, node: Node) -> None:
     """Propagate channels through patches: each fills as many features as a patch has pixels."""
     source = node.args["self"]
-    state.freeze_axes(node, source, [2, 3], "patches of pixels are taken")
-    ids = state.line(node, source, 1)
-    found = []
+    axis = len(state.shape(source)) - 3
+    state.freeze_axes(node, source, [axis + 1, axis + 2], "patches of pixels are taken")
+    ids = state.line(node, source, axis)
+    pixels = math.prod(node.args["kernel_size"])
+    _put_line(state, node, axis, None if ids is None else np.repeat(ids, pixels))
+
+
+def fold_patches(state: Propagation, node: Node) -> None:
+    """Propagate channels through the sum of patches: the features of a channel are one unit."""
+    source = node.args["self"]
+    axis = len(state.shape(source)) - 2
+    state.freeze_axes(node, source, [axis + 1], "patches of pixels are summed")
+    ids = state.line(node, source, axis)
+    pixels = math.prod(node.args["kernel_size"])
+    _put_line(state, node, axis, None if ids is None else _units(state, ids, pixels))
+
+
+def _units(state: Propagation, ids: Ids, size: int) -> Ids:
+    """Unite the slots of each run of a size; return one slot of each run."""
+    runs = ids.reshape(-1, size)
+    state.slots.unite(runs, runs[:, :1])
+    return runs[:, 0]
+
+
+def _put_line(state: Propagation, node: Node, axis: int, ids: Ids | None) -> None:
+    """Set the vector of slots of one axis of the output; all others are fixed."""
+    shape = [1] * len(state.shape(node.outputs[0]))
     if ids is not None:
-        ids = np.repeat(ids, math.prod(node.args["kernel_size"]))
-        found.append(Block(1, ids.reshape(1, -1, 1)))
-    state.put(node.outputs[0], found)
+        shape[axis] = len(ids)
+    state.put(node.outputs[0], [] if ids is None else [Block(axis, ids.reshape(shape))])
 
 
 def _rules() -> dict[str, Rule]:
@@ -374,6 +391,7 @@ def _rules() -> dict[str, Rule]:
         restride: "as_strided as_strided_",
         pixel_shuffle: "pixel_shuffle",
         unfold_patches: "im2col",
+        fold_patches: "col2im",
     }
     return {f"aten.{name}": rule for rule, names in table.items() for name in names.split()}
 

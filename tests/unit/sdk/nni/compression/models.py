@@ -295,6 +295,24 @@ class Auxiliary(nn.Module):
         return (first, self.auxiliary(found)) if self.training else (first,)
 
 
+class Outlook(nn.Module):
+    """Attention whose values are patches of pixels, and whose results are sums of patches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value, self.weights = nn.Linear(8, 8), nn.Linear(8, 4 * 16)
+        self.project, self.norm, self.head = nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 5)
+
+    def forward(self, image: Tensor) -> Tensor:
+        batch, height, width, channels = image.shape
+        patches = functional.unfold(self.value(image).permute(0, 3, 1, 2), 2)
+        values = patches.reshape(batch, 4, channels // 4, 4, -1).permute(0, 1, 4, 3, 2)
+        weights = self.weights(image[:, 1:, 1:]).reshape(batch, -1, 4, 4, 4).permute(0, 2, 1, 3, 4)
+        found = (weights.softmax(-1) @ values).permute(0, 1, 4, 3, 2)
+        summed = functional.fold(found.reshape(batch, channels * 4, -1), (height, width), 2)
+        return self.head(self.norm(image + self.project(summed.permute(0, 2, 3, 1))))
+
+
 class Sorted(nn.Module):
     """An operation that mixes channels and has no rule."""
 
@@ -334,6 +352,8 @@ def build(name: str) -> tuple[Any, Tensor]:
         return randomised(nn.Sequential(layer, nn.Linear(12, 3))), torch.randn(2, 5, 12)
     if name in {"lstm", "gru"}:
         return randomised(Recurrent(name)), torch.randn(2, 5, 6)
+    if name == "outlook":
+        return randomised(Outlook()), torch.randn(2, 4, 5, 8)
     if name == "normalised":
         return randomised(Normalised()), torch.arange(10).reshape(2, 5)
     return randomised({"reused": Reused, "sorted": Sorted}[name]()), torch.randn(2, 6)
@@ -348,5 +368,5 @@ TOKEN_MODELS: dict[str, type[nn.Module]] = {
 NAMES = [
     *IMAGE_MODELS,
     *TOKEN_MODELS,
-    *("encoder", "lstm", "gru", "normalised", "reused", "sorted"),
+    *("encoder", "lstm", "gru", "outlook", "normalised", "reused", "sorted"),
 ]

@@ -52,6 +52,10 @@ def labels(
         ((2, 1), lambda one: one.expand(2, 3).reshape(6), [(0, [0, 0, 0, 1, 1, 1])]),
         ((1, 2, 1, 1), lambda one: nn.functional.unfold(one.expand(1, 2, 2, 2), 2),
          [(1, [0, 0, 0, 0, 1, 1, 1, 1])]),
+        ((2, 1, 1), lambda one: nn.functional.unfold(one.expand(2, 2, 2), 2),
+         [(0, [0, 0, 0, 0, 1, 1, 1, 1])]),
+        ((1, 8, 1), lambda one: nn.functional.fold(one, 2, 2), [(1, [0, 4])]),
+        ((8, 1), lambda one: nn.functional.fold(one, 2, 2), [(0, [0, 4])]),
     ],
 )  # fmt: skip
 def test_labels_follow_their_elements(
@@ -77,6 +81,20 @@ def test_pixel_shuffle_unites_the_channels_of_a_pixel() -> None:
 
     assert (axis, len(ids)) == (1, 2)
     assert len(set(state.slots.find(np.arange(8)).tolist())) == 2
+
+
+def test_the_sum_of_patches_unites_the_features_of_a_channel() -> None:
+    state, _ = labels((1, 12, 1), lambda one: nn.functional.fold(one, 2, 2))
+
+    assert len(set(state.slots.find(np.arange(12)).tolist())) == 3
+
+
+def test_places_of_patches_stay() -> None:
+    state, found = labels((1, 4, 4), lambda one: nn.functional.fold(one, 4, 2, stride=2))
+
+    frozen = {int(one) for each in state.freezes for one in each.ids if each.node >= 0}
+    assert found == []
+    assert set(range(4, 8)) <= frozen
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,15 @@ def test_the_masked_reference_is_not_the_dense_model(name: str) -> None:
     assert not torch.allclose(smaller(inputs), model(inputs), rtol=1e-5, atol=1e-5)
 
 
+def test_attention_over_patches_loses_heads_with_their_values() -> None:
+    model, inputs = build("outlook")
+
+    smaller, _ = prune(model, inputs, 0.5)
+
+    sizes = {name: one.out_features for name, one in smaller.named_children() if name != "norm"}
+    assert sizes == {"value": 4, "weights": 32, "project": 8, "head": 5}
+
+
 def test_reported_error_is_measured_against_weights_times_masks() -> None:
     model, inputs = build("residual")
     dependencies = find_dependencies(model, inputs)
