@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.ray_actors.adapter import RayAdapter
@@ -16,6 +16,13 @@ from tests.support.sleeping_agents import SleepingAgents
 
 ENDPOINTS = InstallationEndpoints("nats://127.0.0.1:4222", "127.0.0.1:50051")
 
+BUSY_MACHINE_LIMITS: Final = {
+    "health_check_timeout_ms": 60_000,
+    "agent_register_timeout_ms": 300_000,
+}
+"""Waits for a node and its helpers. With Ray's own, 10 s and less than 2 min, nodes that get no
+processor for a while are declared dead, and end. A killed one is still found in 15 s."""
+
 
 @contextmanager
 def ray_cluster() -> Iterator[Any]:
@@ -24,7 +31,12 @@ def ray_cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": 2,
+            "include_dashboard": False,
+            "_system_config": BUSY_MACHINE_LIMITS,
+        },
     )
     cluster.add_node(num_cpus=2, resources={"special": 1})
     ray.init(cluster.address, namespace="nni", log_to_driver=False, logging_level="WARNING")
