@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, PositiveInt
 from pydantic.alias_generators import to_camel
 
-from nni.experiment.config.base import ConfigModel, DurationText, Integer
+from nni.experiment.config.base import ConfigModel, Count, DurationText, PositiveInteger
 from nni.experiment.config.training_service_base import Positive
 from nni.experiment.errors import ConfigError, Problem
 
@@ -23,9 +22,9 @@ class AgentLimits(ConfigModel):
         '50h'
     """
 
-    min_agents: Annotated[Integer, Field(ge=0)] | None = None
+    min_agents: Count | None = None
     """Agents that stay even if no trial waits."""
-    max_agents: PositiveInt | None = None
+    max_agents: PositiveInteger | None = None
     """Most agents at once."""
     idle_time: DurationText | None = None
     """Time after which an agent without trials ends, such as `10m`."""

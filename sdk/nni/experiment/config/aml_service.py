@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import PositiveInt
 from pydantic.alias_generators import to_camel
 
-from nni.experiment.config.base import Flag, Text
+from nni.experiment.config.base import Flag, PositiveInteger, Text
 from nni.experiment.config.training_service_base import JobPoolConfig
 from nni.experiment.errors import Problem
 
@@ -35,7 +34,7 @@ class AmlConfig(JobPoolConfig):
     """Name of the compute cluster; required."""
     docker_image: Text | None = None
     """Image with NNI's trial-runner; not given: the trial-runner of this version."""
-    max_trial_number_per_gpu: PositiveInt = 1
+    max_trial_number_per_gpu: PositiveInteger = 1
     """Trials that may share one GPU."""
     use_active_gpu: Flag = False
     """True if trials may use GPUs that other processes occupy."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     StrictBool,
     StrictInt,
     StrictStr,
@@ -42,6 +45,9 @@ _PYDANTIC_RULES: Final = {
     "model_type": "must be a mapping of fields to values",
     "model_attributes_type": "must be a mapping of fields to values",
 }
+
+
+_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
 @contextmanager
@@ -78,6 +84,28 @@ def _checked_duration(value: object) -> object:
     return text
 
 
+def _checked_host(value: object) -> object:
+    if not isinstance(value, str) or not (_HOST.fullmatch(value) or _is_address(value)):
+        raise ValueError("must be an IP address or a host name, without a port")
+    return value
+
+
+def _is_address(text: str) -> bool:
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not have the character NUL")
+    return text
+
+
 def _checked_size(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError("must be a number followed by kb, mb, gb or tb, such as 8gb")  # noqa: TRY004 - see above
@@ -87,11 +115,18 @@ def _checked_size(value: object) -> object:
 
 AbsolutePath = Annotated[Path, BeforeValidator(_checked_path)]
 DurationText = Annotated[str, BeforeValidator(_checked_duration)]
+HostText = Annotated[str, BeforeValidator(_checked_host)]
 SizeText = Annotated[str, BeforeValidator(_checked_size)]
 GpuIndices = Annotated[list[int], BeforeValidator(gpu_indices)]
-Text = StrictStr
+Text = Annotated[StrictStr, AfterValidator(_without_nul)]
 Integer = StrictInt
 Flag = StrictBool
+_LARGEST_COUNT: Final = 2**31 - 1
+Count = Annotated[StrictInt, Field(ge=0, le=_LARGEST_COUNT)]
+PositiveInteger = Annotated[StrictInt, Field(ge=1, le=_LARGEST_COUNT)]
+Port = Annotated[StrictInt, Field(ge=1, le=65535)]
+Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+"""Finite number of at least 0."""
 
 
 class ConfigModel(BaseModel):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
+from pydantic.alias_generators import to_camel
 
-from nni.experiment.config.base import AbsolutePath, Text
+from nni.experiment.config.base import AbsolutePath, PositiveInteger, Text
 from nni.experiment.config.training_service_base import JobPoolConfig
 from nni.experiment.errors import Problem
+
+_REQUIRED = ("image", "ecs_spec", "region", "nas_data_source_id", "access_key_id")
 
 
 class DlcConfig(JobPoolConfig):
@@ -26,21 +29,21 @@ class DlcConfig(JobPoolConfig):
     type: Text = "Worker"
     """Role of the pods in the job."""
     image: Text | None = None
-    """Docker image with NNI's trial-runner and the packages of the trials."""
+    """Docker image with NNI's trial-runner and the packages of the trials; required."""
     job_type: Literal["TFJob", "PyTorchJob"] = "TFJob"
     """Kind of the job."""
-    pod_count: PositiveInt | None = None
+    pod_count: PositiveInteger | None = None
     """Pods of a job, 1: a pod is an agent."""
     ecs_spec: Text | None = None
-    """Instance type of a pod."""
+    """Instance type of a pod; required."""
     region: Text | None = None
-    """Region of the cloud."""
+    """Region of the cloud; required."""
     nas_data_source_id: Text | None = None
-    """Id of the data source of the NAS that this machine and the containers mount."""
+    """Id of the data source of the NAS that this machine and the containers mount; required."""
     access_key_id: Text | None = None
-    """Id of the access key."""
+    """Id of the access key; required."""
     access_key_secret: Text | None = Field(default=None, repr=False)
-    """Secret of the access key."""
+    """Secret of the access key; required."""
     workspace_id: Text | None = None
     """Workspace of PAI; not given: the default one."""
     endpoint: Text | None = None
@@ -51,8 +54,13 @@ class DlcConfig(JobPoolConfig):
     """Folder at which containers mount the NAS."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return the problems of the agents' limits, and one if podCount is above 1."""
+        """Return problems of the agents' limits, of missing fields, and of several pods."""
         problems = super().problems(field, trial_gpu_number)
+        problems += [
+            Problem(f"{field}.{to_camel(name)}", "must be given")
+            for name in _REQUIRED
+            if not getattr(self, name)
+        ]
         if (self.pod_count or 1) > 1:
             rule = "must be 1: trials over several pods are not supported"
             remedy = "use maxAgents for more agents"

@@ -14,6 +14,7 @@ from nni.experiment.config.base import (
     DurationText,
     Flag,
     GpuIndices,
+    HostText,
     Integer,
     Text,
     absolute_path,
@@ -103,8 +104,8 @@ class ExperimentFields(ConfigModel):
     """Initial configurations, warm start, duplicates and stopping rules."""
     tags: dict[str, str] = Field(default_factory=dict)
     """Labels by key, to find the experiment by."""
-    nni_manager_ip: Text | None = None
-    """IP address under which remote trials reach this machine."""
+    nni_manager_ip: HostText | None = None
+    """IP address or name under which remote agents reach this machine, without a port."""
     use_annotation: Flag = False
     """Derives the search space from annotated code, of which trials run a converted copy."""
     debug: Flag = False

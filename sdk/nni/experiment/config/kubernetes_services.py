@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator
 
-from nni.experiment.config.base import AbsolutePath, Flag, Integer, Text
+from nni.experiment.config.base import AbsolutePath, Count, Flag, PositiveInteger, Text
 from nni.experiment.config.training_service_base import ImagePoolConfig
 from nni.experiment.errors import Problem
 
@@ -62,7 +62,7 @@ class PodPoolConfig(ImagePoolConfig):
     """Service account of the pods; they do not get its token."""
     pod_security: Literal["restricted", "none"] | None = None
     """`restricted`: pods keep that standard of Kubernetes; not given: `restricted`."""
-    run_as_user: Annotated[Integer, Field(ge=0)] | None = None
+    run_as_user: Count | None = None
     """Number of the user in the container; not given: 65532."""
     pod_template: dict[str, Any] | None = None
     """Further fields of the pod's template, merged in; the container is called `agent`."""
@@ -70,9 +70,9 @@ class PodPoolConfig(ImagePoolConfig):
     """Further labels of Jobs and pods."""
     annotations: dict[str, Text] | None = None
     """Annotations of Jobs and pods."""
-    ttl_seconds_after_finished: Annotated[Integer, Field(ge=0)] | None = None
+    ttl_seconds_after_finished: Count | None = None
     """Time after which Kubernetes removes a Job that has ended; not given: a day."""
-    grace_seconds: PositiveInt | None = None
+    grace_seconds: PositiveInteger | None = None
     """Time from TERM to KILL of a pod, in which trials are handed over, at most 120; not
     given: 30."""
 
@@ -104,7 +104,7 @@ class KubernetesConfig(PodPoolConfig):
     """CPUs of an agent: `4` or `500m`."""
     memory: QuantityText | None = None
     """Memory of an agent: `16Gi`."""
-    gpus: Annotated[Integer, Field(ge=0)] | None = None
+    gpus: Count | None = None
     """GPUs of an agent; not given: as many as its trials ask for."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
-from nni.experiment.config.base import AbsolutePath, SizeText, Text
+from nni.experiment.config.base import AbsolutePath, PositiveInteger, SizeText, Text
 from nni.experiment.config.training_service_base import JobPoolConfig
 from nni.experiment.config.yaml_file import read_yaml
 from nni.experiment.errors import ConfigError, Problem
@@ -30,10 +30,10 @@ class OpenpaiConfig(JobPoolConfig):
     """Name of the user."""
     token: Text | None = Field(default=None, repr=False)
     """Token of the user."""
-    trial_cpu_number: PositiveInt | None = None
-    """CPU cores of a trial."""
+    trial_cpu_number: PositiveInteger | None = None
+    """CPU cores of a trial; required unless the job is given."""
     trial_memory_size: SizeText | None = None
-    """Memory of a trial, such as `8gb`."""
+    """Memory of a trial, such as `8gb`; required unless the job is given."""
     storage_config_name: Text | None = None
     """Name of a storage in OpenPAI that the containers mount; not given: none."""
     docker_image: Text | None = None
@@ -72,7 +72,7 @@ class OpenpaiConfig(JobPoolConfig):
         raise ConfigError([Problem("openpaiConfigFile", rule, str(file))])
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return problems of a missing login, and of a job that is given twice or unreadable."""
+        """Return problems of login and resources, and of a job given twice or unreadable."""
         problems = super().problems(field, trial_gpu_number)
         problems += [
             Problem(f"{field}.{name}", "must be given")
@@ -80,7 +80,7 @@ class OpenpaiConfig(JobPoolConfig):
             if not value
         ]
         if self.openpai_config_file is None:
-            return problems
+            return [*problems, *self._resource_problems(field)]
         if self.openpai_config is not None:
             rule = "must not be given with openpaiConfig"
             problems.append(Problem(f"{field}.openpaiConfigFile", rule))
@@ -90,3 +90,14 @@ class OpenpaiConfig(JobPoolConfig):
         except ConfigError as error:
             problems += [one.moved(field) for one in error.problems]
         return problems
+
+    def _resource_problems(self, field: str) -> list[Problem]:
+        """Return a problem for each resource that neither the section nor a job gives."""
+        if self.openpai_config is not None:
+            return []
+        given = {
+            "trialCpuNumber": self.trial_cpu_number,
+            "trialMemorySize": self.trial_memory_size,
+        }
+        rule = "must be given, or openpaiConfig or openpaiConfigFile"
+        return [Problem(f"{field}.{name}", rule) for name, value in given.items() if value is None]

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator, Field
 
-from nni.experiment.config.base import AbsolutePath, ConfigModel, Flag, Integer, SizeText, Text
+from nni.experiment.config.base import (
+    AbsolutePath,
+    Amount,
+    ConfigModel,
+    Count,
+    Flag,
+    Integer,
+    PositiveInteger,
+    SizeText,
+    Text,
+)
 from nni.experiment.config.kubernetes_services import PodPoolConfig, QuantityText
 from nni.experiment.config.yaml_file import read_yaml
 from nni.experiment.errors import ConfigError, Problem
@@ -39,7 +49,6 @@ def _spelled_storage(value: object) -> object:
 
 StorageKind = Annotated[Literal["nfs", "azureStorage", "pvc"], BeforeValidator(_spelled_storage)]
 MemoryText = Annotated[SizeText, BeforeValidator(_checked_memory)]
-Count = Annotated[Integer, Field(ge=0)]
 
 
 class PodStorageConfig(ConfigModel):
@@ -73,7 +82,7 @@ class PodStorageConfig(ConfigModel):
 class KubeflowRoleConfig(ConfigModel):
     """Pods of one role of a TFJob or PyTorchJob: number, image, CPUs, GPUs, memory."""
 
-    replicas: PositiveInt = 1
+    replicas: PositiveInteger = 1
     """Number of pods; in reuse mode an agent has one."""
     command: Text | None = None
     """Command of the pods besides the one of the trial; in reuse mode not used."""
@@ -81,7 +90,7 @@ class KubeflowRoleConfig(ConfigModel):
     """Not used: `trialCodeDirectory` of the experiment is sent to agents."""
     docker_image: Text | None = None
     """Image with NNI's trial-runner; not given: the trial-runner of this version."""
-    cpu_number: Annotated[float, Field(ge=0)] | None = None
+    cpu_number: Amount | None = None
     """CPUs of a pod."""
     gpu_number: Count | None = None
     """GPUs of a pod; not given: as many as the trials of an agent ask for."""
@@ -147,7 +156,7 @@ class FrameworkControllerRoleConfig(ConfigModel):
 
     name: Text | None = None
     """Lower-case letters and digits: `worker`."""
-    task_number: PositiveInt = 1
+    task_number: PositiveInteger = 1
     """Number of tasks; in reuse mode an agent has one."""
     command: Text | None = None
     """Command of the tasks besides the one of the trial; in reuse mode not used."""
@@ -155,7 +164,7 @@ class FrameworkControllerRoleConfig(ConfigModel):
     """Not used: `trialCodeDirectory` of the experiment is sent to agents."""
     docker_image: Text | None = None
     """Image with NNI's trial-runner; not given: the trial-runner of this version."""
-    cpu_number: Annotated[float, Field(ge=0)] | None = None
+    cpu_number: Amount | None = None
     """CPUs of a task."""
     gpu_number: Count | None = None
     """GPUs of a task; not given: as many as the trials of an agent ask for."""

@@ -7,14 +7,13 @@ sections of the platforms.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Self
-
-from pydantic import Field, PositiveInt
+from typing import Any, Self
 
 from nni.experiment.config.base import (
     ConfigModel,
+    Count,
     DurationText,
-    Integer,
+    PositiveInteger,
     Text,
     paths_relative_to,
 )
@@ -44,11 +43,11 @@ class PoolFile(ConfigModel):
     training_service: TrainingServices = None
     """Section of one platform or a list of them, as in an experiment's configuration; not given:
     agents join by hand."""
-    slots: PositiveInt | None = None
+    slots: PositiveInteger | None = None
     """Trials at once of one agent, for platforms whose section does not say."""
-    min_agents: Annotated[Integer, Field(ge=0)] | None = None
+    min_agents: Count | None = None
     """Agents that stay even if no trial waits; not given: the sum of the platforms' sections."""
-    max_agents: PositiveInt | None = None
+    max_agents: PositiveInteger | None = None
     """Most agents at once; not given: the sum of the platforms' sections."""
     idle_time: DurationText | None = None
     """Time after which an agent without trials ends; not given: `60s`."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
-
-from nni.experiment.config.base import Text
-from nni.experiment.config.training_service_base import AgentPoolConfig
+from nni.experiment.config.base import Amount, Text
+from nni.experiment.config.training_service_base import AgentPoolConfig, PollInterval, Positive
 from nni.experiment.errors import Problem
 
 
@@ -28,11 +26,11 @@ class RayConfig(AgentPoolConfig):
     """`auto`: the cluster whose node this machine is; or `host:port` of its head."""
     namespace: Text = "nni"
     """Namespace of the actors."""
-    num_cpus: Annotated[float, Field(ge=0)] | None = None
+    num_cpus: Amount | None = None
     """CPUs of an agent; not given: one for each of its slots."""
-    num_gpus: Annotated[float, Field(ge=0)] | None = None
+    num_gpus: Amount | None = None
     """GPUs of an agent; not given: as many as its trials ask for."""
-    resources: dict[str, Annotated[float, Field(gt=0)]] | None = None
+    resources: dict[str, Positive] | None = None
     """Custom resources of an agent: `{special: 1}`."""
     memory: Text | None = None
     """Memory that Ray reserves for an agent: `16G`."""
@@ -48,7 +46,7 @@ class RayConfig(AgentPoolConfig):
     """Put first on the PATH of trials."""
     home: Text | None = None
     """Folder of NNI on the nodes; not given: `~/.nni`."""
-    poll_interval_seconds: Annotated[float, Field(ge=0.1)] | None = None
+    poll_interval_seconds: PollInterval | None = None
     """Time between two looks at the agents while one is pending; not given: 2."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
-from nni.experiment.config.base import ConfigModel, DurationText, Flag, Integer, Text
+from nni.experiment.config.base import (
+    ConfigModel,
+    Count,
+    DurationText,
+    Flag,
+    PositiveInteger,
+    Text,
+)
 from nni.experiment.errors import Problem
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-"""Number above 0."""
+Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+"""Finite number above 0."""
+PollInterval = Annotated[float, Field(strict=True, ge=0.1, allow_inf_nan=False)]
+"""Seconds between two looks at a platform."""
 SHARED_LIMITS = ("maxAgentTime", "maxCost", "costPerAgentHour")
 """Limits that hold for all platforms of an experiment together."""
 
@@ -49,12 +58,12 @@ class AgentPoolConfig(TrainingServiceConfig):
 
     reuse_mode: Flag = True
     """True if one job of the platform runs several trials in succession."""
-    slots: PositiveInt | None = None
+    slots: PositiveInteger | None = None
     """Trials at once of one agent; not given: `trialConcurrency` is shared out evenly among
     machines that are listed, and 1 elsewhere."""
-    min_agents: Annotated[Integer, Field(ge=0)] | None = None
+    min_agents: Count | None = None
     """Agents that stay even if no trial waits; not given: 0."""
-    max_agents: PositiveInt | None = None
+    max_agents: PositiveInteger | None = None
     """Most agents at once; not given: as many as the platform has."""
     idle_time: DurationText | None = None
     """Time after which an agent without trials ends; not given: `60s`."""
@@ -91,7 +100,7 @@ class ImagePoolConfig(AgentPoolConfig):
 class JobPoolConfig(ImagePoolConfig):
     """Base of platforms whose agents are jobs in containers, which NNI polls."""
 
-    poll_interval_seconds: Annotated[float, Field(ge=0.1)] | None = None
+    poll_interval_seconds: PollInterval | None = None
     """Time between two looks at the jobs; not given: 10."""
 
 

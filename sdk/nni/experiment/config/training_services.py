@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator, Field
 from pydantic.alias_generators import to_camel
 
 from nni.experiment.config.aml_service import AmlConfig
@@ -15,7 +15,8 @@ from nni.experiment.config.base import (
     DurationText,
     Flag,
     GpuIndices,
-    Integer,
+    Port,
+    PositiveInteger,
     Text,
 )
 from nni.experiment.config.dlc_service import DlcConfig
@@ -30,7 +31,11 @@ from nni.experiment.config.own_platforms import own_platform_class
 from nni.experiment.config.pool_services import PoolConfig
 from nni.experiment.config.quantities import is_slurm_time
 from nni.experiment.config.ray_service import RayConfig
-from nni.experiment.config.training_service_base import AgentPoolConfig, TrainingServiceConfig
+from nni.experiment.config.training_service_base import (
+    AgentPoolConfig,
+    PollInterval,
+    TrainingServiceConfig,
+)
 from nni.experiment.errors import ConfigError, Problem
 
 
@@ -48,7 +53,7 @@ class LocalConfig(TrainingServiceConfig):
     """Name of the platform."""
     use_active_gpu: Flag | None = None
     """True if trials may use GPUs that other processes occupy; required if trials use GPUs."""
-    max_trial_number_per_gpu: Annotated[Integer, Field(ge=1)] = 1
+    max_trial_number_per_gpu: PositiveInteger = 1
     """Trials that may share one GPU."""
     gpu_indices: GpuIndices | None = None
     """GPUs that may be handed out; not given: all."""
@@ -73,7 +78,7 @@ class RemoteMachineConfig(ConfigModel):
 
     host: Text = ""
     """Name or IP address; required."""
-    port: Integer = 22
+    port: Port = 22
     """Port of the SSH server."""
     user: Text = ""
     """Name of the user to log in as; required."""
@@ -85,7 +90,7 @@ class RemoteMachineConfig(ConfigModel):
     """Passphrase of the private key."""
     use_active_gpu: Flag = False
     """True if trials may use GPUs that other processes occupy."""
-    max_trial_number_per_gpu: Integer = 1
+    max_trial_number_per_gpu: PositiveInteger = 1
     """Trials that may share one GPU."""
     gpu_indices: GpuIndices | None = None
     """GPUs that may be handed out; not given: all."""
@@ -94,7 +99,7 @@ class RemoteMachineConfig(ConfigModel):
     host_key_policy: Literal["strict", "accept-new"] = "strict"
     """`accept-new` accepts the key of a host that is not in `known_hosts` once; a changed key is
     always refused."""
-    slots: PositiveInt | None = None
+    slots: PositiveInteger | None = None
     """Trials at once on the machine; not given: the `slots` of the section."""
     setup_lines: list[Text] | None = None
     """Lines of bash that run before the trials: `module load cuda`, `conda activate x`."""
@@ -156,7 +161,7 @@ class SlurmConfig(AgentPoolConfig):
     """Name of the platform."""
     host: Text | None = None
     """Name or IP address of a login node; not given: Slurm's commands run on this machine."""
-    port: Integer = 22
+    port: Port = 22
     """Port of the SSH server of the login node."""
     user: Text | None = None
     """Name of the user to log in as."""
@@ -179,11 +184,11 @@ class SlurmConfig(AgentPoolConfig):
     """Time limit of a job: `4h`, `1-12:00:00`; not given: that of the partition."""
     gres: Text | None = None
     """Generic resources of a job: `gpu:a100:2`; not given: GPUs as its trials ask for."""
-    cpus: PositiveInt | None = None
+    cpus: PositiveInteger | None = None
     """CPUs of a job."""
     memory: Text | None = None
     """Memory of a job: `16G`."""
-    nodes: PositiveInt = 1
+    nodes: PositiveInteger = 1
     """Nodes of a trial; several are not supported."""
     options: list[Text] | None = None
     """Further options of sbatch: `--constraint=a100`."""
@@ -212,9 +217,9 @@ class SlurmConfig(AgentPoolConfig):
     """True if agents that are launched together are one job array."""
     max_trial_duration: DurationText | None = None
     """An agent that has less time left takes no trial; not given: that of the experiment."""
-    grace_seconds: PositiveInt | None = None
+    grace_seconds: PositiveInteger | None = None
     """Time before its limit at which a job hands its trials over; not given: 60."""
-    poll_interval_seconds: Annotated[float, Field(ge=0.1)] | None = None
+    poll_interval_seconds: PollInterval | None = None
     """Time between two looks at the queue; not given: 5."""
     commands_folder: Text | None = None
     """Folder of Slurm's commands, if they are not on the PATH."""

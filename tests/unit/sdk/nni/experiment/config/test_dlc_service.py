@@ -1,6 +1,18 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from nni.experiment import DlcConfig
+
+GIVEN: dict[str, Any] = {
+    "image": "team/trials",
+    "ecs_spec": "ecs.c6.large",
+    "region": "cn-hangzhou",
+    "nas_data_source_id": "d-1",
+    "access_key_id": "id",
+}
 
 
 def test_secret_of_the_key_is_a_secret() -> None:
@@ -11,7 +23,23 @@ def test_secret_of_the_key_is_a_secret() -> None:
 
 
 def test_job_has_one_pod() -> None:
-    several = DlcConfig(pod_count=2).problems("s", None)
+    several = DlcConfig(**GIVEN, pod_count=2).problems("s", None)
 
     assert [problem.field for problem in several] == ["s.podCount"]
-    assert DlcConfig(pod_count=1).problems("s", None) == []
+    assert DlcConfig(**GIVEN, pod_count=1).problems("s", None) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("image", "s.image"),
+        ("ecs_spec", "s.ecsSpec"),
+        ("region", "s.region"),
+        ("nas_data_source_id", "s.nasDataSourceId"),
+        ("access_key_id", "s.accessKeyId"),
+    ],
+)
+def test_field_without_default_has_to_be_given(name: str, field: str) -> None:
+    (problem,) = DlcConfig(**{**GIVEN, name: None}).problems("s", None)
+
+    assert (problem.field, problem.rule) == (field, "must be given")

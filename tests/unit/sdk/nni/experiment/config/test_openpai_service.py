@@ -8,6 +8,7 @@ import pytest
 from nni.experiment import OpenpaiConfig
 
 JOB = "taskRoles:\n  worker: {commands: [a]}\n"
+RESOURCES: dict[str, Any] = {"trial_cpu_number": 2, "trial_memory_size": "8gb"}
 LOGIN: dict[str, Any] = {"host": "pai.example.org", "username": "ann"}
 
 
@@ -16,8 +17,13 @@ def fields_of(service: OpenpaiConfig) -> list[str]:
 
 
 def test_login_has_to_be_given() -> None:
-    assert fields_of(OpenpaiConfig()) == ["s.host", "s.username"]
-    assert fields_of(OpenpaiConfig(**LOGIN)) == []
+    assert fields_of(OpenpaiConfig(**RESOURCES)) == ["s.host", "s.username"]
+    assert fields_of(OpenpaiConfig(**LOGIN, **RESOURCES)) == []
+
+
+def test_resources_are_those_of_the_section_or_of_a_job() -> None:
+    assert fields_of(OpenpaiConfig(**LOGIN)) == ["s.trialCpuNumber", "s.trialMemorySize"]
+    assert fields_of(OpenpaiConfig(**LOGIN, openpai_config={"taskRoles": {}})) == []
 
 
 def test_token_is_a_secret() -> None:
