@@ -111,14 +111,14 @@ class GaussianPosterior:
 
 
 def condition(
-    correlation: Floats, noise: float, targets: Floats, least_variance: float
+    correlation: Floats, noise: float | Floats, targets: Floats, least_variance: float
 ) -> GaussianPosterior:
     """Return the posterior after observations; more noise is added where rounding needs it.
 
     Args:
         correlation: `(n, n)`, of the observations.
-        noise: variance, relative to the output scale, > 0; tenfold as long as rounding keeps the
-            matrix from being factorised.
+        noise: variance, relative to the output scale, > 0, or one for each observation `(n,)`;
+            tenfold as long as rounding keeps the matrix from being factorised.
         targets: `(n,)`, mean 0 and variance 1.
         least_variance: see `GaussianPosterior`.
     """
@@ -133,7 +133,7 @@ def _output_scale(targets: Floats, weights: Floats) -> float:
     return (float(targets @ weights) + 2 * _RATE) / (len(targets) + 2 * _SHAPE)
 
 
-def _cholesky(correlation: Floats, noise: float) -> Floats:
+def _cholesky(correlation: Floats, noise: float | Floats) -> Floats:
     """Return the Cholesky factor of correlation plus noise, raised tenfold until it exists."""
     while True:
         matrix = correlation.copy()

@@ -3,7 +3,6 @@
 Standard library only, so that a configuration is checked without numpy.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 TUNERS_WITH_COSTS: Final = ("auto", "GPTuner")
@@ -43,23 +42,6 @@ def check_cost_arguments(**arguments: object) -> None:
         raise ValueError(
             f"{_UTILITY} must be 'ei' or 'poi' with {COST_AWARE}, got {_SIGNED_UTILITY!r}: a "
             f"confidence bound may be negative; choose one of these, or leave {COST_AWARE} out"
-        )
-
-
-def check_cost_outcomes(arguments: Mapping[str, object] | None, *, several_outcomes: bool) -> None:
-    """Raise ValueError if a cost-aware search has several objectives, or limits on outcomes.
-
-    Args:
-        arguments: of the tuner; None for none.
-        several_outcomes: whether there are several objectives, or limits on outcomes.
-
-    Raises:
-        ValueError: both.
-    """
-    if several_outcomes and (arguments or {}).get(COST_AWARE):
-        raise ValueError(
-            f"{COST_AWARE} must be false with several objectives or limits on outcomes, got True; "
-            "leave it out, or optimise one metric without limits"
         )
 
 

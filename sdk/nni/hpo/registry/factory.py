@@ -20,10 +20,10 @@ from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.base import Assessor, Tuner
 from nni.hpo.json_value import JsonValue
 from nni.hpo.registry.built_in import BUILT_IN
-from nni.hpo.registry.cost_arguments import check_cost_outcomes
 from nni.hpo.registry.declaration import BASES, declaration_of, is_declared
 from nni.hpo.registry.entries import AlgorithmEntry, Kind
 from nni.hpo.registry.named_tuners import NamedTuner, named_tuners
+from nni.hpo.registry.outcome_arguments import check_single_outcome
 from nni.hpo.registry.registrations import registered
 from nni.hpo.space.parser import parse_space
 
@@ -174,7 +174,7 @@ def validate(
     """
     entry = find(kind, name)
     _check_class_args(entry, dict(class_args or {}))
-    check_cost_outcomes(class_args, several_outcomes=several_outcomes)
+    check_single_outcome(class_args, several_outcomes=several_outcomes)
     for index, listed in enumerate(_listed(entry, class_args)):
         with _named(f"{entry.tuners_argument}[{index}]"):
             check_listed(listed.name)

@@ -13,12 +13,9 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of
 from nni.hpo.registry.arguments import Mode, Seed
-from nni.hpo.registry.cost_arguments import (
-    COST_AWARE,
-    check_cost_arguments,
-    check_cost_outcomes,
-)
+from nni.hpo.registry.cost_arguments import COST_AWARE, check_cost_arguments
 from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.outcome_arguments import ROBUST, check_single_outcome
 from nni.hpo.registry.rules import FloatRange
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._delegating import DelegatingTuner
@@ -61,6 +58,8 @@ class AutoTuner(DelegatingTuner):
             by the predicted run time, to a power that falls as results come. For one objective.
         cost_budget: seconds, > 0, of run time of all trials together, at which that power is 0;
             None for a power that falls with the number of results.
+        robust: whether noise may have heavy tails: a configuration with a suspiciously good result
+            is measured again, and outliers are left out of the model. For one objective.
 
     Examples:
         >>> from nni.hpo import optimize
@@ -83,6 +82,7 @@ class AutoTuner(DelegatingTuner):
         ask_time_limit: Annotated[float, FloatRange(0, infinite=True)] = 0.05,
         cost_aware: bool = False,  # noqa: FBT001, FBT002 - an argument of configurations
         cost_budget: Annotated[float | None, FloatRange(0, open_low=True)] = None,
+        robust: bool = False,  # noqa: FBT001, FBT002 - an argument of configurations
     ) -> None:
         self._seed = seed
         self._logged = ""
@@ -95,6 +95,7 @@ class AutoTuner(DelegatingTuner):
             time_limit_s=float(ask_time_limit),
             cost_aware=cost_aware,
             cost_budget_s=cost_budget,
+            robust=robust,
         )
         self.set_objectives(objectives_of(checked_optimize_mode(optimize_mode)))
 
@@ -109,7 +110,8 @@ class AutoTuner(DelegatingTuner):
         """Set the objectives, and choose the search for one loss or for several outcomes."""
         self._objectives = objectives
         several = objectives.several or bool(objectives.limits)
-        check_cost_outcomes({COST_AWARE: self._settings.cost_aware}, several_outcomes=several)
+        single = {COST_AWARE: self._settings.cost_aware, ROBUST: self._settings.robust}
+        check_single_outcome(single, several_outcomes=several)
         if several:
             settings = replace(self._settings, least_noise=_OUTCOME_NOISE)
             self._search = OutcomeSearch(_NAME, objectives, settings, self._seed)
@@ -117,7 +119,7 @@ class AutoTuner(DelegatingTuner):
             self._search = loss_search(objectives, self._settings, self._seed)
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Observations outside the new space are dropped."""
+        """Set the space, dropping observations outside it; log the explanation if it changed."""
         super().update_search_space(search_space)
         self._log_explanation()
 
@@ -168,6 +170,8 @@ def loss_explanation(search: GPSearch) -> str:
         text += "; the first trials follow the user priors, later ones less with each result"
     if search.learns_durations:
         text += "; proposals are weighed by the predicted run time, less with each result"
+    if search.is_robust:
+        text += "; suspiciously good points are measured again, and outliers left out"
     if search.has_plateaus:
         text += "; points on the plateau of a known one are passed over"
     return text

@@ -19,6 +19,8 @@ Departures:
   an ask takes about `ask_time_limit` on a core of 2020.
 - Beyond a few hundred results the model is conditioned on the best ones and a selection of the
   others.
+- With `robust`, a suspiciously good configuration is measured again, and outliers by a Student-t
+  likelihood are left out of the process; see `outliers`.
 - Several objectives, and limits on outcomes, have a Gaussian process each; see `outcome_models`.
 """
 
@@ -29,12 +31,9 @@ from nni.hpo.encoding.numeric_space import NUMERIC_TYPES, numeric_space
 from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of
 from nni.hpo.registry.arguments import Mode, Seed
-from nni.hpo.registry.cost_arguments import (
-    COST_AWARE,
-    check_cost_arguments,
-    check_cost_outcomes,
-)
+from nni.hpo.registry.cost_arguments import COST_AWARE, check_cost_arguments
 from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.outcome_arguments import ROBUST, check_single_outcome
 from nni.hpo.registry.rules import FloatRange, OneOf, WholeNumber
 from nni.hpo.tuners._delegating import DelegatingTuner
 from nni.hpo.tuners.bayesian.acquisition import (
@@ -92,6 +91,8 @@ class GPTuner(DelegatingTuner):
             predicted run time, to a power that falls as results come. For one objective.
         cost_budget: seconds, > 0, of run time of all trials together, at which that power is 0;
             None for a power that falls with the number of results.
+        robust: whether noise may have heavy tails: a configuration with a suspiciously good result
+            is measured again, and outliers are left out of the model. For one objective.
 
     Examples:
         >>> from nni.hpo import optimize
@@ -122,6 +123,7 @@ class GPTuner(DelegatingTuner):
         ask_time_limit: Annotated[float, FloatRange(0, infinite=True)] = 0.1,
         cost_aware: bool = False,  # noqa: FBT001, FBT002 - an argument of configurations
         cost_budget: Annotated[float | None, FloatRange(0, open_low=True)] = None,
+        robust: bool = False,  # noqa: FBT001, FBT002 - an argument of configurations
     ) -> None:
         self._settings = GPSettings(
             Matern.of(nu),
@@ -132,6 +134,7 @@ class GPTuner(DelegatingTuner):
             time_limit_s=_SHARE_OF_TIME * float(ask_time_limit),
             cost_aware=cost_aware,
             cost_budget_s=cost_budget,
+            robust=robust,
         )
         self._utility = _acquisition(utility, kappa, xi)
         self._seed = seed
@@ -140,7 +143,8 @@ class GPTuner(DelegatingTuner):
     def set_objectives(self, objectives: Objectives) -> None:
         """Choose the search: for several outcomes or limits, or for one loss."""
         several = objectives.several or bool(objectives.limits)
-        check_cost_outcomes({COST_AWARE: self._settings.cost_aware}, several_outcomes=several)
+        single = {COST_AWARE: self._settings.cost_aware, ROBUST: self._settings.robust}
+        check_single_outcome(single, several_outcomes=several)
         if several:
             self._search = OutcomeSearch(_NAME, objectives, self._settings, self._seed)
         else:

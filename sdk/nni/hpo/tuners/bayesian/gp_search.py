@@ -4,7 +4,8 @@ After an initial design, proposals maximise the acquisition function of a Gaussi
 trust region around the best configuration, or anywhere. When that gains nothing any more, some
 proposals look for marked improvements only, and among options that were seldom tried.
 Configurations on the plateau of a known result are avoided. TPE may make a share of the proposals.
-A cost-aware search divides the acquisition function by the predicted run time of the trial.
+A cost-aware search divides the acquisition function by the predicted run time of the trial. A
+robust one measures suspiciously good configurations again, and models no outliers.
 
 Source of the parts: see `candidates`, `search_modes`, `initial_design`, `gp_regression`,
 `plateaus`.
@@ -18,7 +19,6 @@ import numpy as np
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.acceptance import accepted
 from nni.hpo.models.cost_model import CostPrediction
 from nni.hpo.models.gp_model import FittedGP
 from nni.hpo.models.gp_regression import Kernel
@@ -36,10 +36,11 @@ from nni.hpo.tuners.bayesian.acquisition_optimizer import (
     weighted_by_success,
 )
 from nni.hpo.tuners.bayesian.cost_acquisition import divided_by_cost
-from nni.hpo.tuners.bayesian.incumbent import expected_losses, loss_to_beat
+from nni.hpo.tuners.bayesian.incumbent import believed_losses, expected_losses, loss_to_beat
 from nni.hpo.tuners.bayesian.initial_design import InitialDesign
 from nni.hpo.tuners.bayesian.mode_candidates import KnownResults, mode_candidates
 from nni.hpo.tuners.bayesian.outcome_models import NOTABLE_NOISE
+from nni.hpo.tuners.bayesian.outliers import Outliers, Results
 from nni.hpo.tuners.bayesian.prior_acquisition import weighted_by_prior
 from nni.hpo.tuners.bayesian.search_budget import GPSettings, SearchBudget, search_budget
 from nni.hpo.tuners.bayesian.search_modes import (
@@ -53,9 +54,6 @@ from nni.hpo.tuners.bayesian.trial_costs import TrialCosts
 
 LOCAL_SHARE: Final = 0.6
 """Share of the proposals of the Gaussian process that lie in the trust region."""
-
-_DENSITY_DRAWS: Final = 5
-"""Proposals of TPE of which one is accepted by its predicted cost."""
 
 
 class GPSearch(ModelBasedTuner[float]):
@@ -97,12 +95,18 @@ class GPSearch(ModelBasedTuner[float]):
         self._mode: SearchMode = "design"
         budget_s = settings.cost_budget_s
         self._costs = TrialCosts(self._space, budget_s) if settings.cost_aware else None
+        self._outliers: Outliers | None = None
         self._start_over()
 
     @property
     def learns_durations(self) -> bool:
         """True if the search is cost-aware."""
         return self._costs is not None
+
+    @property
+    def is_robust(self) -> bool:
+        """True if suspicious results are measured again, and outliers left out."""
+        return self._outliers is not None
 
     @property
     def costs(self) -> TrialCosts | None:
@@ -151,7 +155,7 @@ class GPSearch(ModelBasedTuner[float]):
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
         """Learn a result; adapt the trust region by whether it improved the incumbent."""
-        best, count = min(self._losses, default=np.inf), len(self._losses)
+        best, count = self._least_loss(), len(self._losses)
         super().receive_trial_result(parameter_id, parameters, value, **kwargs)
         if self._costs is not None:
             self._costs.complete(parameter_id, parameters)
@@ -166,7 +170,7 @@ class GPSearch(ModelBasedTuner[float]):
             count: number of losses before its end.
         """
         mode, size = self._proposals.pop(parameter_id, ("design", 0.0))
-        if len(self._losses) == count or mode in {"design", "density"}:
+        if len(self._losses) == count or mode in {"design", "density", "repeat"}:
             return
         gain = max(0.0, best - self._losses[-1])
         self._progress.gains.append(gain)
@@ -175,7 +179,7 @@ class GPSearch(ModelBasedTuner[float]):
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
         """Process the end of a trial; adapt the trust region if an estimated loss was learnt."""
-        best, count = min(self._losses, default=np.inf), len(self._losses)
+        best, count = self._least_loss(), len(self._losses)
         super().trial_end(parameter_id, success, **kwargs)
         if self._costs is not None:
             self._costs.end(parameter_id, kwargs.get("duration_s"), success=success)
@@ -189,11 +193,11 @@ class GPSearch(ModelBasedTuner[float]):
             self._prepared = None
 
     def state(self) -> dict[str, JsonValue]:
-        """See the base; with the run times of a cost-aware search."""
+        """Return the search's state as JSON, with run times if the search is cost-aware."""
         return super().state() | ({} if self._costs is None else {"costs": self._costs.state()})
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """See the base."""
+        """Restore the search from `state`, with run times if the search is cost-aware."""
         super().load_state(state)
         if self._costs is not None:
             self._costs.load_state(state["costs"])
@@ -209,10 +213,13 @@ class GPSearch(ModelBasedTuner[float]):
         """
         if self._model.gp.hyperparameters is None or not self._is_noisy():
             return None
-        inputs = self._space.features(np.array(self._vectors))
+        known, losses = self._modelled()
         vectors = np.array([self._space.encode(one) for one in configurations])
         expected = expected_losses(
-            self._model.gp.kernel, inputs, np.array(self._losses), self._space.features(vectors)
+            self._model.gp.kernel,
+            self._space.features(known),
+            losses,
+            self._space.features(vectors),
         )
         sign = -1.0 if self._objectives.items[0].mode == "maximize" else 1.0
         return None if expected is None else [sign * loss for loss in expected]
@@ -237,34 +244,29 @@ class GPSearch(ModelBasedTuner[float]):
             vector = self._design.next_vector()
             allowed = vector is not None and self._space.allows(vector)
             return vector if vector is not None and allowed else self._random_vector()
+        repeated = self._suspect()
+        if repeated is not None:
+            self._mode = "repeat"
+            return repeated
+        gained = min(self._losses[: self._design.size]) - self._least_loss()
         self._mode = next_mode(
             self._rng,
             density_share=self.tpe_share,
             local_share=LOCAL_SHARE,
-            stale=self._progress.stale(self._gained()),
+            stale=self._progress.stale(gained),
             has_options=not self._space.ordered.all(),
         )
         plateaus = self._plateaus.update(self._vectors, self._losses, list(self._running.values()))
         found = None
         if self._mode == "density" and self._tpe is not None:
-            found = self._density_proposal(self._tpe, plateaus)
+            found = self._tpe.propose_by_cost(
+                self._space, self._taken(), plateaus, self._predicted_cost(), self._prior
+            )
             if found is None:
                 self._mode = "global"
         if found is None:
             found = self._most_promising(plateaus)
         return self._random_vector() if found is None else found
-
-    def _density_proposal(self, tpe: TPEProposer, plateaus: KnownPlateaus | None) -> Floats | None:
-        """Return a proposal of TPE; of several, one accepted by its cost, if that is known."""
-        taken, cost = self._taken(), self._predicted_cost()
-        if cost is None:
-            return tpe.propose(self._space, taken, plateaus)
-        proposed = (tpe.propose(self._space, taken, plateaus) for _ in range(_DENSITY_DRAWS))
-        draws = [vector for vector in proposed if vector is not None]
-        if not draws:
-            return None
-        weights = cost.log_weight(self._space.features(np.array(draws)))
-        return accepted(draws, (weights - weights.max()).tolist(), self._prior)
 
     def _predicted_cost(self) -> CostPrediction | None:
         """Return the predicted cost of a trial; None unless it is known and counts."""
@@ -273,7 +275,8 @@ class GPSearch(ModelBasedTuner[float]):
     def _most_promising(self, plateaus: KnownPlateaus | None) -> Floats | None:
         """Return the vector of greatest acquisition in the current mode; None if none is left."""
         space, settings = self._space, self._settings
-        fitted = self._model.update(space.features(np.array(self._vectors)), np.array(self._losses))
+        vectors, losses = self._modelled()
+        fitted = self._model.update(space.features(vectors), losses)
         pending = space.features(self._running_vectors())
         posterior = self._model.gp.with_pending(fitted, pending)
         budget = search_budget(
@@ -288,11 +291,12 @@ class GPSearch(ModelBasedTuner[float]):
         listed = space.all_vectors(budget.samples)
         if listed is not None:
             return optimizer.best_of(listed)
-        return self._best_of_mode(optimizer, fitted, plateaus, budget)
+        return self._best_of_mode(optimizer, vectors[fitted.kept], fitted, plateaus, budget)
 
     def _best_of_mode(
         self,
         optimizer: AcquisitionOptimizer,
+        vectors: Floats,
         fitted: FittedGP,
         plateaus: KnownPlateaus | None,
         budget: SearchBudget,
@@ -300,8 +304,8 @@ class GPSearch(ModelBasedTuner[float]):
         """Return the best vector found from the current mode's candidates; None if none is left."""
         space = self._space
         known = KnownResults(
-            np.array(self._vectors)[fitted.kept],
-            fitted.targets,
+            vectors,
+            believed_losses(fitted, noisy=self.is_robust and self._is_noisy()),
             self._model.gp.lengthscales(),
             self._region_size(),
             plateaus.reach() if plateaus else np.zeros(len(space)),
@@ -314,6 +318,28 @@ class GPSearch(ModelBasedTuner[float]):
             return None
         return optimizer.best_from(candidates, region, discrete=self._mode != "option")
 
+    def _modelled(self) -> tuple[Floats, Floats]:
+        """Return vectors `(n, d)` and losses `(n,)` of the results that are no outliers."""
+        vectors, losses = np.array(self._vectors), np.array(self._losses)
+        if self._outliers is None:
+            return vectors, losses
+        credible = self._outliers.credible(len(losses))
+        return vectors[credible], losses[credible]
+
+    def _suspect(self) -> Floats | None:
+        """Find outliers; return the best vector if it is to be measured again, else None."""
+        if self._outliers is None:
+            return None
+        vectors = np.array(self._vectors)
+        results = Results(vectors, self._space.features(vectors), np.array(self._losses))
+        return self._outliers.suspect(results, self._running_keys(), self._model.gp)
+
+    def _least_loss(self) -> float:
+        """Return the least loss that is no outlier; infinity without any."""
+        if self._outliers is None:
+            return min(self._losses, default=np.inf)
+        return float(self._modelled()[1].min(initial=np.inf))
+
     def _is_noisy(self) -> bool:
         """Return whether the fitted noise is notable."""
         return self._model.gp.noise_variance() > NOTABLE_NOISE
@@ -323,10 +349,6 @@ class GPSearch(ModelBasedTuner[float]):
         return self._region.size_with_pending(
             size for mode, size in self._proposals.values() if mode == "local"
         )
-
-    def _gained(self) -> float:
-        """Return by how much the best result is better than the best of the initial ones."""
-        return min(self._losses[: self._design.size]) - min(self._losses)
 
     def _start_over(self) -> None:
         """Make new models, trust region and initial design for the current space."""
@@ -339,6 +361,7 @@ class GPSearch(ModelBasedTuner[float]):
         self._progress = RecentGains()
         self._design.reset(self._space, self._rng)
         self._user_prior = space_prior(self._space)
+        self._outliers = Outliers() if settings.robust else None
         if self._costs is not None:
             self._costs = self._costs.moved_to(self._space)
 
@@ -357,6 +380,7 @@ class GPSearch(ModelBasedTuner[float]):
             **self._design.state(),
             **({} if self._tpe is None else {"density": self._tpe.state()}),
             **({} if self._costs is None else {"cost_model": self._costs.model_state()}),
+            **({} if self._outliers is None else {"outliers": self._outliers.state()}),
         }
 
     def _load_model_state(self, state: JsonValue) -> None:
@@ -370,3 +394,5 @@ class GPSearch(ModelBasedTuner[float]):
             self._tpe.load_state(state["density"])
         if self._costs is not None:
             self._costs.load_model_state(state["cost_model"])
+        if self._outliers is not None:
+            self._outliers.load_state(state["outliers"])

@@ -46,6 +46,11 @@ def loss_to_beat(
     return best
 
 
+def believed_losses(fitted: FittedGP, *, noisy: bool) -> Floats:
+    """Return the losses `(n,)` that rank results: as measured, or their means where it is noisy."""
+    return fitted.posterior.predict(fitted.inputs)[0] if noisy else fitted.targets
+
+
 def expected_losses(
     kernel: Kernel, inputs: Floats, losses: Floats, wanted: Floats
 ) -> list[float] | None:

@@ -24,6 +24,8 @@ class GPSettings:
     """Whether the run times of trials are weighed."""
     cost_budget_s: float | None = None
     """See `cost_exponent`."""
+    robust: bool = False
+    """Whether results may have outliers; see `outliers`."""
 
 
 @dataclass(frozen=True, slots=True)

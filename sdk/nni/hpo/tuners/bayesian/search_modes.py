@@ -10,8 +10,11 @@ import numpy as np
 from nni.hpo.arrays import Bools, Floats
 from nni.hpo.json_value import JsonValue
 
-SearchMode: TypeAlias = Literal["design", "density", "local", "global", "explore", "option"]
-"""`design`: the initial design; `density`: TPE. The others maximise the acquisition function of the
+SearchMode: TypeAlias = Literal[
+    "design", "density", "repeat", "local", "global", "explore", "option"
+]
+"""`design`: the initial design; `density`: TPE; `repeat`: a known configuration, to be measured
+again. The others maximise the acquisition function of the
 Gaussian process: in the trust region, anywhere, anywhere for a marked improvement, and the same
 among configurations with one option."""
 

@@ -7,11 +7,16 @@ Superior to Random Search for Machine Learning Hyperparameter Tuning, 2021, sect
 """
 
 from collections.abc import Mapping
+from random import Random
 from typing import Final
+
+import numpy as np
 
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace, VectorKey, vector_key
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.acceptance import accepted
+from nni.hpo.models.cost_model import CostPrediction
 from nni.hpo.models.plateaus import KnownPlateaus
 from nni.hpo.tuners.tpe import TPETuner
 
@@ -24,6 +29,8 @@ _MANY_FEATURES: Final = 80
 _TRIES: Final = 5
 _NOVEL: Final = 0.5
 """Probability of a new result from which a proposal is taken."""
+_DRAWS: Final = 5
+"""Proposals of which one is accepted by its predicted cost."""
 
 
 class TPEProposer:
@@ -76,6 +83,32 @@ class TPEProposer:
             if plateaus is None or plateaus.novelty(vector[None, :])[0] > _NOVEL:
                 return vector
         return None
+
+    def propose_by_cost(
+        self,
+        space: EncodedSpace,
+        taken: set[VectorKey],
+        plateaus: KnownPlateaus | None,
+        cost: CostPrediction | None,
+        rng: Random,
+    ) -> Floats | None:
+        """Return a proposal as `propose` does; of several, one accepted by its predicted cost.
+
+        Args:
+            space: of the observations.
+            taken: keys of vectors that must not be returned.
+            plateaus: see `propose`.
+            cost: of a trial; None leaves costs out.
+            rng: of the acceptance.
+        """
+        if cost is None:
+            return self.propose(space, taken, plateaus)
+        proposed = (self.propose(space, taken, plateaus) for _ in range(_DRAWS))
+        draws = [vector for vector in proposed if vector is not None]
+        if not draws:
+            return None
+        weights = cost.log_weight(space.features(np.array(draws)))
+        return accepted(draws, (weights - weights.max()).tolist(), rng)
 
     def state(self) -> JsonValue:
         """Return the state of the generators, as JSON; observations are learnt again."""

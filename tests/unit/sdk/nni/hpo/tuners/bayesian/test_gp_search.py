@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -257,3 +258,56 @@ def test_imported_run_times_are_learned() -> None:
 
     assert made.costs is not None
     assert made.costs.known == 3
+
+
+def lucky(made: GPSearch, trials: range, *, prepares: bool = False) -> list[float]:
+    """Run trials of which every seventh is far too good; return the values of x."""
+    found = []
+    for number in trials:
+        point = made.generate_parameters(number)
+        found.append(float(point["x"]))
+        noise = 0.05 * math.sin(37 * number) - (20.0 if number % 7 == 5 else 0.0)
+        if prepares:
+            made.prepare_parameters()
+        made.receive_trial_result(number, point, (found[-1] - 1.7) ** 2 + noise)
+    return found
+
+
+def robust(space: JsonValue = VALLEYS) -> GPSearch:
+    made = loss_search(objectives_of("minimize"), replace(SETTINGS, robust=True), 0)
+    made.update_search_space(space)
+    return made
+
+
+def test_robust_search_measures_a_lucky_configuration_again_and_recommends_another() -> None:
+    made = robust()
+    found = lucky(made, range(28))
+
+    assert len(set(found)) < len(found)
+    expected = made.expected_results([{"x": x} for x in found])
+    assert expected is not None
+    assert abs(found[expected.index(min(expected))] - 1.7) < 0.3
+
+
+def test_without_noise_a_robust_search_repeats_a_measurement_at_most_once() -> None:
+    found = [float(point["x"]) for point in run(robust(SPACE), range(30))]
+
+    assert len(found) - len(set(found)) <= 1
+    assert min(abs(x - 1.7) for x in found) < 0.05
+
+
+def test_robust_search_goes_on_from_its_state() -> None:
+    first, second = robust(), robust()
+    lucky(first, range(20))
+    second.load_state(json.loads(json.dumps(first.state())))
+
+    assert lucky(second, range(20, 24)) == lucky(first, range(20, 24))
+
+
+def test_robust_search_is_the_same_with_preparations() -> None:
+    assert lucky(robust(), range(20), prepares=True) == lucky(robust(), range(20))
+
+
+def test_explanation_names_second_measurements() -> None:
+    assert "measured again" in loss_explanation(robust())
+    assert "measured again" not in loss_explanation(blended(VALLEYS))

@@ -8,7 +8,7 @@ from nni.hpo.models.gp_model import FittedGP
 from nni.hpo.models.gp_regression import Kernel, gp_posterior, initial_hyperparameters
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.targets import standardised
-from nni.hpo.tuners.bayesian.incumbent import expected_losses, loss_to_beat
+from nni.hpo.tuners.bayesian.incumbent import believed_losses, expected_losses, loss_to_beat
 from nni.hpo.tuners.bayesian.search_modes import SearchMode
 
 KERNEL = Kernel(np.arange(1), Matern.of(2.5))
@@ -64,3 +64,15 @@ def test_losses_near_the_greatest_floats_have_no_expectation() -> None:
     greatest = np.where(np.arange(11) % 2 == 0, 1.7e308, -1.7e308)
 
     assert expected_losses(KERNEL, INPUTS, greatest, INPUTS) is None
+
+
+def test_results_are_ranked_as_measured_or_by_their_means_under_noise() -> None:
+    targets = standardised(np.where(np.arange(11) == 9, -1.0, BOWL))
+    parameters = initial_hyperparameters(1)
+    parameters[1] = np.log(0.5)
+    fitted = FittedGP(
+        gp_posterior(INPUTS, targets, KERNEL, parameters), INPUTS, targets, np.arange(11)
+    )
+
+    assert believed_losses(fitted, noisy=False) is targets
+    assert believed_losses(fitted, noisy=True)[9] > targets[9] + 0.5

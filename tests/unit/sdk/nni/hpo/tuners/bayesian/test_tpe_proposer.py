@@ -1,6 +1,7 @@
 """Proposals of TPE beside those of another model."""
 
 import json
+from random import Random
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace, vector_key
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.cost_model import CostModel
 from nni.hpo.models.plateaus import KnownPlateaus
 from nni.hpo.space.parser import parse_space, place
 from nni.hpo.tuners.bayesian.tpe_proposer import TPEProposer
@@ -85,3 +87,17 @@ def test_goes_on_from_its_state() -> None:
     second.load_state(json.loads(json.dumps(first.state())))
 
     assert proposed(first).tolist() == proposed(second).tolist()
+
+
+def test_of_several_proposals_a_cheap_one_is_accepted() -> None:
+    inputs, space = np.linspace(0, 1, 20)[:, None], space_of(LINE)
+    cost = CostModel(np.arange(1)).predict(inputs, 100 ** inputs[:, 0], exponent=1.0)
+    draws: list[list[float]] = [[], []]
+    for found, prediction in zip(draws, (None, cost), strict=True):
+        proposer, rng = taught(), Random(0)
+        for _ in range(20):
+            vector = proposer.propose_by_cost(space, set(), None, prediction, rng)
+            assert vector is not None
+            found.append(float(vector[0]))
+
+    assert np.mean(draws[1]) < np.mean(draws[0])
