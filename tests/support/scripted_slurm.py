@@ -84,6 +84,9 @@ class ScriptedSlurm:
             return CommandResult(b"", failure.encode(), 1)
         return CommandResult(output.encode(), b"", 0)
 
+    async def connect(self) -> None:
+        """Do nothing."""
+
     async def aclose(self) -> None:
         """Do nothing."""
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.slurm.adapter import SlurmAdapter
 from svc_trial_runner.fleet.domain.agents import AgentName, PlatformSection
-from svc_trial_runner.fleet.ports import AdapterContext, InstallationEndpoints
+from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, InstallationEndpoints
 from tests.support.sleeping_agents import SleepingAgents
 from tests.support.slurm_cluster import SlurmCluster
 
 ENDPOINTS = InstallationEndpoints("nats://127.0.0.1:4222", "127.0.0.1:50051")
+
+
+class _OpenFront:
+    """Front that is open at an address that no sleeping agent asks."""
+
+    async def open(self) -> FrontEndpoint:
+        return FrontEndpoint("127.0.0.1:9", "authority")
 
 
 class SlurmAgents:
@@ -20,10 +28,14 @@ class SlurmAgents:
     Args:
         cluster: that runs the jobs.
         folder: of the test.
+        login: options of a login node; empty: Slurm's commands are called here.
     """
 
-    def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
+    def __init__(
+        self, cluster: SlurmCluster, folder: Path, login: Mapping[str, object] | None = None
+    ) -> None:
         self.cluster = cluster
+        self._login = dict(login or {})
         self.home = folder / "a home"
         self._folder = folder
         self._bundles = SleepingAgents(folder)
@@ -35,8 +47,11 @@ class SlurmAgents:
             "slurmConf": str(self.cluster.configuration),
             "memory": "10M",
             "pollIntervalSeconds": 0.2,
+            **self._login,
             **options,
         }
+        private = self._folder / installation / pool
+        private.mkdir(parents=True, exist_ok=True)
         return SlurmAdapter(
             AdapterContext(
                 installation,
@@ -44,8 +59,8 @@ class SlurmAgents:
                 PlatformSection("slurm", section),
                 ENDPOINTS,
                 self._bundles,
-                self._folder,
-                NoFront(),
+                private,
+                _OpenFront() if self._login else NoFront(),
             )
         )
 

@@ -269,6 +269,8 @@ class AdapterContext:
     """Private folder of this pool and platform on this machine, for keys, sockets and logs."""
     front: Front
     """Way in for agents on machines that do not reach loopback."""
+    front_host: str = ""
+    """`nniManagerIp` of the configuration, by which agents reach the front; empty: not given."""
 
 
 AdapterFactory = Callable[[AdapterContext], PlatformAdapter]

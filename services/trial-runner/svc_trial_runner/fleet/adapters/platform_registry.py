@@ -142,6 +142,7 @@ class InstalledPlatforms:
                 shared.bundles,
                 folder,
                 shared.front.of_platform(pool, key, host),
+                host,
             )
         )
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from svc_common import environment
 from svc_common.access.transport import is_loopback
-from svc_common.durable_files import write_private
+from svc_trial_runner.fleet.adapters.stored_port import read_port, write_port
 from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 
 FIRST_PORT: Final = 8081
@@ -17,7 +17,8 @@ FIRST_PORT: Final = 8081
 EVERYWHERE: Final = ""
 """Host that stands for all addresses of this machine."""
 _TRIES: Final = 100
-_LAST_PORT: Final = 65_535
+_HIGHEST_FIRST: Final = 65_535 - _TRIES
+"""Last port from which on free ones are looked for."""
 _BACKLOG: Final = 128
 _PORT_FILE: Final = "port"
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+|[0-9A-Fa-f:]+|\[[0-9A-Fa-f:]+\])\Z")
@@ -39,7 +40,7 @@ def check_host(host: str) -> None:
 
 
 def with_host(endpoint: FrontEndpoint, host: str, *, published: bool = False) -> FrontEndpoint:
-    """Return the same front under another name or address of its machine.
+    """Return the front under another host; raise PlatformError if it listens on loopback only.
 
     Args:
         endpoint: of the front.
@@ -101,8 +102,8 @@ def listen(host: str, configured_port: int, folder: Path) -> socket.socket:
     Raises:
         PlatformError: the port is taken, or none is free.
     """
-    known = _read_port(folder / _PORT_FILE)
-    first = known or FIRST_PORT
+    known = read_port(folder / _PORT_FILE)
+    first = known if 0 < known <= _HIGHEST_FIRST else FIRST_PORT
     candidates = [configured_port] if configured_port else [*range(first, first + _TRIES)]
     reason = ""
     for port in candidates:
@@ -115,7 +116,7 @@ def listen(host: str, configured_port: int, folder: Path) -> socket.socket:
             continue
         try:
             if port != known:
-                _write_port(folder / _PORT_FILE, port)
+                write_port(folder / _PORT_FILE, port)
         except PlatformError:
             listening.close()
             raise
@@ -133,18 +134,3 @@ def _bound(host: str, port: int) -> socket.socket:
             ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
         )
     return socket.create_server(("", port), backlog=_BACKLOG)
-
-
-def _read_port(file: Path) -> int:
-    try:
-        port = int(file.read_text("ascii"))
-    except (OSError, ValueError):
-        return 0
-    return port if 0 < port <= _LAST_PORT - _TRIES else 0
-
-
-def _write_port(file: Path, port: int) -> None:
-    try:
-        write_private(file, f"{port}\n")
-    except OSError as error:
-        raise PlatformError(f"the TLS front cannot write {file}: {error.strerror}") from error

@@ -19,6 +19,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_commands import WorkerFailur
 from svc_trial_runner.fleet.adapters.remote.commands import TRANSFER_LIMIT_S, worker_error
 from svc_trial_runner.fleet.adapters.remote.connections import open_connection
 from svc_trial_runner.fleet.adapters.remote.errors import MachineError
+from svc_trial_runner.fleet.adapters.remote.host_keys import ACCEPTED_HOSTS
 from svc_trial_runner.fleet.adapters.remote.links import MachineLink
 from svc_trial_runner.fleet.adapters.remote.machines import Machine, parse_machines
 from svc_trial_runner.fleet.adapters.remote.placement import MachineState, owners, place
@@ -43,8 +44,6 @@ _MARGIN_S: Final = 2.0
 """Part of the grace that is left for the end of the agent's own process."""
 AGENTS_AT_ONCE: Final = 16
 """Machines that are worked on at the same time."""
-ACCEPTED_HOSTS: Final = "known_hosts"
-"""File of the installation's home with the keys that `accept-new` accepted."""
 _SHOWN_ERRORS: Final = 3
 _HERE: Final = frozenset({RUNNING, ENDED, PREPARED})
 """States of agents that are not another machine's, which shares the home."""

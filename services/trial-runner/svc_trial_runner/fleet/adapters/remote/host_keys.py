@@ -15,6 +15,8 @@ from svc_trial_runner.fleet.adapters.remote.machines import (
     Machine,
 )
 
+ACCEPTED_HOSTS: Final = "known_hosts"
+"""File of the installation's home with the keys that `accept-new` accepted."""
 DEFAULT_FILES: Final = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 USER_FILE: Final = "~/.ssh/known_hosts"
 """File that the line for an unknown key is appended to."""

@@ -1,4 +1,4 @@
-"""Machines of a `remote` section: parsed from its options and secrets, with the rules it breaks."""
+"""Machines that a section names for SSH: parsed from its options and secrets, and checked."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +14,9 @@ DEFAULT_PORT: Final = 22
 _PORT_LIMIT: Final = 65535
 _SHOWN_CHARACTERS: Final = 100
 """Longer values are shortened in problems."""
+_LOGIN_FIELDS: Final = (
+    "host", "user", "port", "password", "sshKeyFile", "sshPassphrase", "hostKeyPolicy",
+)  # fmt: skip
 
 
 class HostKeyPolicy(StrEnum):
@@ -27,9 +30,10 @@ class HostKeyPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Entry of `machineList`: login, host key policy, slots, folders, setup lines, GPU rules."""
+    """Machine reached over SSH: login, host key policy, slots, folders, setup lines, GPU rules."""
 
-    index: int
+    index: int | None
+    """In `machineList`; None: the section itself has the fields of the login."""
     host: str
     user: str
     port: int = DEFAULT_PORT
@@ -60,7 +64,28 @@ class Machine:
 
     def field(self, name: str) -> str:
         """Return the path of a field of this machine within the section."""
-        return f"machineList[{self.index}].{name}"
+        return _prefix(self.index) + name
+
+
+def _prefix(index: int | None) -> str:
+    """Return what stands before the name of a machine's field in its path."""
+    return "" if index is None else f"machineList[{index}]."
+
+
+def parse_login(section: PlatformSection) -> tuple[Machine | None, list[PlatformProblem]]:
+    """Return the login node that a section names by `host`, and the rules that its login breaks.
+
+    Args:
+        section: whose own fields are those of the login; secret values are looked up by name.
+
+    Returns:
+        The machine, None if there is no host or a rule is broken; problems.
+    """
+    entry = {name: section.options.get(name) for name in _LOGIN_FIELDS}
+    if entry["host"] is None:
+        return None, []
+    problems: list[PlatformProblem] = []
+    return _EntryReader(None, entry, section.secrets, problems).machine(), problems
 
 
 def parse_machines(section: PlatformSection) -> tuple[list[Machine], list[PlatformProblem]]:
@@ -118,12 +143,12 @@ class _EntryReader:
 
     def __init__(
         self,
-        index: int,
+        index: int | None,
         entry: Mapping[str, object],
         secrets: Mapping[str, str],
         problems: list[PlatformProblem],
     ) -> None:
-        self._path = f"machineList[{index}]"
+        self._prefix = _prefix(index)
         self._index = index
         self._entry = entry
         self._secrets = secrets
@@ -164,7 +189,7 @@ class _EntryReader:
 
     def _add(self, name: str, rule: str, value: object = "", remedy: str = "") -> None:
         shown = str(value)[:_SHOWN_CHARACTERS]
-        self._problems.append(PlatformProblem(f"{self._path}.{name}", rule, shown, remedy))
+        self._problems.append(PlatformProblem(f"{self._prefix}{name}", rule, shown, remedy))
 
     def _text(self, name: str, *, required: bool = False) -> str:
         value = self._entry.get(name)
@@ -224,7 +249,7 @@ class _EntryReader:
 
     def _secret(self, name: str) -> str | None:
         """Return a secret of the secrets, else of the section's options; None if in neither."""
-        value = self._secrets.get(f"{self._path}.{name}")
+        value = self._secrets.get(f"{self._prefix}{name}")
         return value if value is not None else self._text(name) or None
 
     def _policy(self) -> HostKeyPolicy:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import asyncssh
 
 from svc_trial_runner.fleet.adapters.bundles.worker_commands import (
+    CommandResult,
     WorkerCommand,
     WorkerCommands,
     WorkerFailure,
@@ -30,7 +31,11 @@ from svc_trial_runner.fleet.adapters.remote.commands import (
 )
 from svc_trial_runner.fleet.adapters.remote.errors import MachineError, connection_error
 from svc_trial_runner.fleet.adapters.remote.machines import Machine
-from svc_trial_runner.fleet.adapters.remote.worker_channel import BUS_SOCKET, MANAGER_SOCKET
+from svc_trial_runner.fleet.adapters.remote.worker_channel import (
+    BUS_SOCKET,
+    MANAGER_SOCKET,
+    SILENCE_S,
+)
 from svc_trial_runner.fleet.ports import InstallationEndpoints
 
 _LOOPBACK: Final = "127.0.0.1"
@@ -68,6 +73,7 @@ class Session:
         """A published folder ends those that are not: forwards are opened once."""
         self._programs: list[asyncssh.SSHClientProcess[bytes]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._relay: asyncssh.SSHClientProcess[bytes] | None = None
         self._watcher: asyncssh.SSHClientProcess[bytes] | None = None
         self._watched: set[int] = set()
 
@@ -125,6 +131,14 @@ class Session:
         """
         return await call_worker(self.machine, self._connection, command, limit_s)
 
+    async def run(self, line: str, content: Iterable[bytes], limit_s: float) -> CommandResult:
+        """Run a command by the user's shell within a time limit; return output and exit status.
+
+        Raises:
+            MachineError: the connection is cut, or the command does not end.
+        """
+        return await run_command(self.machine, self._connection, line, content, limit_s)
+
     async def open_forwards(self, endpoints: InstallationEndpoints) -> str:
         """Forward bus and manager to sockets on the machine; return their folder.
 
@@ -167,12 +181,21 @@ class Session:
         self, python: str, folder: str, bus: tuple[str, int], manager: tuple[str, int]
     ) -> None:
         """Forward bus and manager to ports of the machine's loopback; relay its sockets to them."""
+        ports = await self._forward_ports([bus, manager])
+        await self._start_program(python, "relay", folder, *map(str, ports))
+
+    async def _forward_ports(self, targets: Iterable[tuple[str, int]]) -> list[int]:
+        """Forward free ports of the machine's loopback to addresses here; return the ports.
+
+        Raises:
+            MachineError: the machine refuses.
+        """
         ports = []
         try:
-            for target in (bus, manager):
+            for target in targets:
                 listener = await self._connection.forward_remote_port(_LOOPBACK, 0, *target)
                 self._listeners.append(listener)
-                ports.append(str(listener.get_port()))
+                ports.append(listener.get_port())
         except asyncssh.ChannelListenError as error:
             raise MachineError(
                 self.machine,
@@ -184,10 +207,58 @@ class Session:
             ) from error
         except (OSError, asyncssh.Error) as error:
             raise connection_error(self.machine, error) from error
-        await self._start_program(python, "relay", folder, *ports)
+        return ports
 
-    async def _start_program(self, python: str, *words: str) -> "asyncssh.SSHClientProcess[bytes]":
-        """Start a channel program that runs until its input ends; wait for its first JSON line.
+    async def open_relay(
+        self, python: str, target: tuple[str, int], port: int, peers: Sequence[str]
+    ) -> tuple[str, int]:
+        """Have the machine pass connections of its network on to an address here.
+
+        The relay ends with the connection, or when another one is opened. The machine's SSH server
+        listens on loopback only, and a program there on all addresses.
+
+        Args:
+            python: interpreter of the machine.
+            target: host and port that this machine reaches.
+            port: on which the program listens; 0, or a taken one: any free one.
+            peers: names or addresses of machines that are to reach it.
+
+        Returns:
+            The machine's address on the way to the peers, empty if it has none, and the port.
+
+        Raises:
+            MachineError: the machine refuses.
+        """
+        if self._relay is not None:
+            earlier, self._relay = self._relay, None
+            earlier.close()
+        [inner] = await self._forward_ports([target])
+        words = ("listen", str(port), str(inner), *peers)
+        program, report = await self._start_program(python, *words)
+        self._relay = program
+        task = asyncio.create_task(self._keep(program), name="relay of a machine")
+        self._tasks.append(task)
+        return str(report["address"]), int(report["port"])
+
+    async def _keep(self, relay: "asyncssh.SSHClientProcess[bytes]") -> None:
+        """Write to a relay, which ends when its input is silent; close the connection if it ends.
+
+        The owner of the session opens both again.
+        """
+        with suppress(OSError, asyncssh.Error):
+            while not relay.is_closing():
+                relay.stdin.write(b"\n")
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(SILENCE_S / 3):
+                        await relay.wait_closed()
+                        break
+        if relay is self._relay:
+            self._connection.close()
+
+    async def _start_program(
+        self, python: str, *words: str
+    ) -> tuple["asyncssh.SSHClientProcess[bytes]", dict[str, Any]]:
+        """Start a channel program that runs until its input ends; return it and its first line.
 
         Raises:
             MachineError: it does not start.
@@ -201,7 +272,7 @@ class Session:
                 program.stdin.write(channel_program())
                 while line := await program.stdout.readline():
                     if line.startswith(b"{"):
-                        return program
+                        return program, json.loads(line)
                 reason = (await program.stderr.read()).decode("utf-8", "replace").strip()
         except (OSError, asyncssh.Error, TimeoutError) as error:
             raise connection_error(self.machine, error) from error
@@ -220,7 +291,7 @@ class Session:
             return
         if self._watcher is None or self._watcher.is_closing():
             python = (await self.facts()).interpreter
-            self._watcher = await self._start_program(python, "watch", self._folder or "")
+            self._watcher, _ = await self._start_program(python, "watch", self._folder or "")
             self._watched.clear()
             self._tasks.append(
                 asyncio.create_task(self._read_ends(self._watcher), name="watch of a machine")

@@ -1,4 +1,4 @@
-"""Folders of sockets on a worker, and the watch for processes that end.
+"""Folders of sockets on a worker, the watch for processes that end, and the relay of a login node.
 
 This file is sent to the worker's Python with each call and has the standard library only. It prints
 one JSON object per line.
@@ -11,14 +11,20 @@ removed with the last login session of the user, and agents outlive sessions.
 
 Where the SSH server refuses to listen on sockets it listens on ports of the loopback interface;
 `relay` makes the sockets then, so that agents know one way only.
+
+On a login node `listen` takes connections of other machines of the cluster, which an SSH server
+does not unless `GatewayPorts` allows it. The server keeps the program of a connection that was cut
+without a word for hours, and its port with it: the program ends unless its input says something.
 """
 
 import asyncio
+import errno
 import json
 import os
 import secrets
 import select
 import shutil
+import socket
 import stat
 import sys
 import time
@@ -32,6 +38,12 @@ BUS_SOCKET: Final = "bus.sock"
 MANAGER_SOCKET: Final = "manager.sock"
 _PATH_LIMIT_BYTES: Final = 107
 """Longest path of a socket on Linux, without the zero at its end."""
+SILENCE_S: Final = 30.0
+"""`listen` ends when its input was silent for so long."""
+_PORT_S: Final = SILENCE_S + 5.0
+"""Time for which `listen` waits for a port, which that of a cut connection may still have."""
+_PORT_STEP_S: Final = 0.5
+_BACKLOG: Final = 512
 _CHUNK_BYTES: Final = 256 * 1024
 _RENEW_S: Final = 6 * 3600.0
 """Cleaners of `/tmp` remove files that were not touched for days."""
@@ -133,6 +145,76 @@ async def relay(folder: Path, bus_port: int, manager_port: int) -> None:
     await asyncio.to_thread(lambda: [None for _ in iter(lambda: os.read(0, 4096), b"")])
 
 
+async def listen(port: int, target: int, peers: list[str]) -> None:
+    """Pass connections of other machines on to a port of the loopback interface.
+
+    It ends with its input, or when that was silent for `SILENCE_S`.
+
+    Args:
+        port: to listen on; 0, and a port that stays taken: any free one.
+        target: port of the loopback interface.
+        peers: names or addresses of machines that are to reach this one.
+    """
+    listening = await _listening(port)
+    server = await asyncio.start_server(_passing_to(target), sock=listening)
+    port = server.sockets[0].getsockname()[1]
+    _print({"address": address_towards(peers), "port": port})
+    await asyncio.to_thread(_wait_for_silence)
+    server.close()  # connections end with the program
+
+
+async def _listening(port: int) -> socket.socket:
+    """Return a socket that listens on all addresses; on any port if the given one stays taken."""
+    deadline_s = time.monotonic() + _PORT_S
+    while True:
+        try:
+            return _bound(port)
+        except OSError:
+            if port == 0:
+                raise
+            if time.monotonic() >= deadline_s:
+                return _bound(0)
+        await asyncio.sleep(_PORT_STEP_S)
+
+
+def _bound(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
+            )
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise
+    return socket.create_server(("", port), backlog=_BACKLOG)  # the system has no IPv6
+
+
+def address_towards(peers: list[str]) -> str:
+    """Return this machine's address on the way to a peer; empty: none of them has an address.
+
+    A loopback address, by which a peer on this machine is reached, is the last choice.
+    """
+    found = ""
+    for peer in peers:
+        with suppress(OSError):
+            family, kind, _, _, place = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
+            with socket.socket(family, kind) as probe:
+                probe.connect(place)  # a datagram socket sends nothing
+                found = str(probe.getsockname()[0])
+            if not found.startswith("127.") and found != "::1":
+                return found
+    return found
+
+
+def _wait_for_silence() -> None:
+    """Return at the end of the input, or when it was silent for `SILENCE_S`."""
+    poll = select.poll()
+    poll.register(0, select.POLLIN | select.POLLHUP)
+    while poll.poll(SILENCE_S * 1000):
+        if not os.read(0, 4096):
+            return
+
+
 def _passing_to(
     port: int,
 ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[None, None, None]]:
@@ -181,7 +263,7 @@ def _print(fields: dict[str, object]) -> None:
 
 
 def main(words: list[str]) -> None:
-    """Run the call that the words name: open, publish, close, watch or relay."""
+    """Run the call that the words name: open, publish, close, watch, relay or listen."""
     match words:
         case ["open", key]:
             _print(dict(open_folder(key)))
@@ -195,6 +277,8 @@ def main(words: list[str]) -> None:
             watch(Path(base))
         case ["relay", folder, bus_port, manager_port]:
             asyncio.run(relay(Path(folder), int(bus_port), int(manager_port)))
+        case ["listen", port, target, *peers]:
+            asyncio.run(listen(int(port), int(target), peers))
         case _:
             raise SystemExit(f"unknown call: {words}")
 

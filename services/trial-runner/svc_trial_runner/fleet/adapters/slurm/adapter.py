@@ -10,7 +10,6 @@ from svc_common import environment
 from svc_trial_runner.agent_settings import (
     LEAST_GRACE_S,
     AgentSettings,
-    ConnectionSettings,
     write_agent_settings,
 )
 from svc_trial_runner.fleet.adapters.job_agents import (
@@ -19,6 +18,8 @@ from svc_trial_runner.fleet.adapters.job_agents import (
     raise_first,
     wait_for_poll,
 )
+from svc_trial_runner.fleet.adapters.remote.machines import parse_login
+from svc_trial_runner.fleet.adapters.slurm.agent_connections import AgentConnections
 from svc_trial_runner.fleet.adapters.slurm.agent_files import AgentFiles
 from svc_trial_runner.fleet.adapters.slurm.agent_jobs import latest_jobs, platform_agent
 from svc_trial_runner.fleet.adapters.slurm.command_runner import CommandRunner, LocalCommandRunner
@@ -31,20 +32,17 @@ from svc_trial_runner.fleet.adapters.slurm.job_script import (
 )
 from svc_trial_runner.fleet.adapters.slurm.listings import (
     Cluster,
-    ComputeNode,
     JobStage,
-    Partition,
     SlurmJob,
     read_cluster,
 )
+from svc_trial_runner.fleet.adapters.slurm.login_runner import LoginRunner
 from svc_trial_runner.fleet.adapters.slurm.options import option_problems, parse_options
 from svc_trial_runner.fleet.adapters.slurm.partition_limits import (
     broken_limits,
     chosen_partition,
-    nodes_of,
 )
 from svc_trial_runner.fleet.adapters.slurm.quantities import parse_time_limit
-from svc_trial_runner.fleet.adapters.slurm.reachability import way_in
 from svc_trial_runner.fleet.domain.agents import (
     AgentCredentials,
     AgentName,
@@ -79,31 +77,35 @@ class SlurmAdapter:
 
     Args:
         context: of the pool.
-        runner: of Slurm's commands; None: they are called on this machine.
+        runner: of Slurm's commands; None: they are called on the login node that the section names,
+            else on this machine.
     """
 
     def __init__(self, context: AdapterContext, runner: CommandRunner | None = None) -> None:
         self._context = context
         self._options = parse_options(context.section.options)
-        self._runner = runner or LocalCommandRunner()
+        self._changed = asyncio.Event()
+        machine, self._login_problems = parse_login(context.section)
+        self._login = None if machine is None else LoginRunner(machine, context, self._changed.set)
+        self._runner = runner or self._login or LocalCommandRunner()
         self._slurm = SlurmCommands(self._runner, self._options)
         self._files = AgentFiles(self._runner, self._options, context.bundles)
+        self._connections = AgentConnections(
+            context, self._options, self._slurm, self._files, self._login
+        )
         self._known_cluster: Cluster | None = None
-        self._connection: ConnectionSettings | None = None
-        """Of agents to bus and manager; None: not asked yet."""
         self._ending: set[AgentName] = set()
         """Terminated agents whose folders are not removed."""
         self._jobs: dict[AgentName, SlurmJob] = {}
         self._listed: list[PlatformAgent] = []
         """What `agents` has found last, and what it was made of."""
-        self._changed = asyncio.Event()
         self._failed = False
 
     # Checks
 
     async def check(self) -> list[PlatformProblem]:
         """Return which rules the section breaks: of its own, of partition and nodes, of Slurm."""
-        problems = option_problems(self._context.section.options)
+        problems = self._broken_rules()
         if problems:
             return problems
         try:
@@ -115,7 +117,12 @@ class SlurmAdapter:
                 )
             ]
 
+    def _broken_rules(self) -> list[PlatformProblem]:
+        """Return which rules the section breaks without a look at the cluster."""
+        return [*self._login_problems, *option_problems(self._context.section.options)]
+
     async def _cluster_problems(self) -> list[PlatformProblem]:
+        await self._runner.connect()
         missing = await self._slurm.missing_programs()
         if missing:
             rule = f"must have Slurm's commands, and has no {', '.join(missing)}"
@@ -123,20 +130,8 @@ class SlurmAdapter:
             return [PlatformProblem("platform", rule, PLATFORM, remedy)]
         partitions, nodes = await self._slurm.partitions(), await self._slurm.nodes()
         problems = broken_limits(self._options, partitions, nodes)
-        self._connection = await self._way_in(partitions, nodes)
-        await self._files.facts()
+        await self._connections.open(partitions, nodes)
         return problems or await self._refusals()
-
-    async def _way_in(
-        self, partitions: Sequence[Partition], nodes: Sequence[ComputeNode]
-    ) -> ConnectionSettings:
-        """Return how agents on these nodes reach bus and manager; open the front if needed."""
-        partition = chosen_partition(self._options, partitions)
-        used = nodes if partition is None else nodes_of(partition, nodes)
-        context = self._context
-        return await way_in(
-            context.endpoints, used, context.front, commands_are_here=self._runner.is_here
-        )
 
     async def _refusals(self) -> list[PlatformProblem]:
         """Return what Slurm permanently refuses of a test job of this section; submit nothing."""
@@ -151,10 +146,9 @@ class SlurmAdapter:
 
     async def prepare(self) -> None:
         """Open the front if nodes need it, and send the bundle; see `PlatformAdapter`."""
-        raise_first(option_problems(self._context.section.options))
-        self._connection = await self._way_in(
-            await self._slurm.partitions(), await self._slurm.nodes()
-        )
+        raise_first(self._broken_rules())
+        await self._runner.connect()
+        await self._connections.open(await self._slurm.partitions(), await self._slurm.nodes())
         await self._files.send_bundle()
 
     async def capacity(self) -> int | None:
@@ -170,8 +164,6 @@ class SlurmAdapter:
         if not missing:
             return []
         digest = await self._files.send_bundle()
-        if self._connection is None:
-            await self.prepare()
         limit = (await self._cluster()).array_index_limit if self._options.arrays else 0
         failures: list[LaunchFailure] = []
         for job in group_orders(missing, limit):
@@ -208,11 +200,10 @@ class SlurmAdapter:
 
     async def _agent_settings(self, order: AgentOrder, lifetime: float | None) -> AgentSettings:
         folder = (await self._files.facts()).folder
-        assert self._connection is not None
         settings = agent_settings(
             PLATFORM,
             order,
-            self._connection,
+            await self._connections.settings(),
             self._options,
             home=f"{folder}/agents/{order.name}/home",
             version=environment.text(environment.NNI_VERSION, "unknown"),
@@ -236,6 +227,8 @@ class SlurmAdapter:
         """Return agents that have a folder, by their jobs; remove terminated ones that are over."""
         try:
             self._jobs = await self._queue()
+            if _live(self._jobs):
+                await self._connections.reopen_relay()
             found = await self._look(self._jobs)
         except PlatformError:
             self._failed = True

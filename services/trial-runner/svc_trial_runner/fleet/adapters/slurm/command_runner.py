@@ -41,6 +41,14 @@ class CommandRunner(Protocol):
         """
         ...
 
+    async def connect(self) -> None:
+        """Connect to the machine now, also after an error that another try alone does not end.
+
+        Raises:
+            PlatformError: it cannot be connected.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Release the connection; may be called twice."""
         ...
@@ -77,6 +85,9 @@ class LocalCommandRunner:
         finally:
             await _end(process)
         return CommandResult(output, errors, process.returncode)
+
+    async def connect(self) -> None:
+        """Do nothing: there is no connection."""
 
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""

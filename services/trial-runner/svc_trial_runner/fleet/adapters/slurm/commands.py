@@ -62,6 +62,11 @@ class SlurmCommands:
         self._folder = options.commands_folder
         self._configuration = options.slurm_conf
 
+    @property
+    def are_here(self) -> bool:
+        """True if the commands run on this machine."""
+        return self._runner.is_here
+
     async def missing_programs(self) -> list[str]:
         """Return the names of Slurm's commands that the machine lacks."""
         paths = [self._path(name) for name in PROGRAMS]

@@ -130,21 +130,11 @@ def option_problems(options: Mapping[str, object]) -> list[PlatformProblem]:
     parsed = parse_options(options)
     return [
         *problems,
-        *_login_problems(options),
         *_time_problems(parsed),
         *_text_problems(parsed),
         *(one for index, raw in enumerate(parsed.options) for one in _raw_problems(index, raw)),
         *_node_problems(parsed),
     ]
-
-
-def _login_problems(options: Mapping[str, object]) -> list[PlatformProblem]:
-    host = options.get("host")
-    if host is None:
-        return []
-    rule = "must not be given: Slurm's commands are not called over SSH on a login node yet"
-    remedy = "run NNI's services on a machine of the cluster that has sbatch"
-    return [PlatformProblem("host", rule, str(host), remedy)]
 
 
 def _kind(field: str) -> type:

@@ -2,9 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from svc_common import environment
 from svc_common.access.transport import is_loopback
@@ -13,6 +13,7 @@ from svc_trial_runner.fleet.adapters.job_agents import tls_connection
 from svc_trial_runner.fleet.adapters.slurm.listings import ComputeNode
 from svc_trial_runner.fleet.ports import (
     Front,
+    FrontEndpoint,
     InstallationEndpoints,
     PlatformError,
 )
@@ -24,6 +25,8 @@ REMEDY: Final = (
 _TLS: Final = "tls://"
 _SHOWN: Final = 3
 """Names of nodes in a message."""
+_PEERS: Final = 3
+"""Nodes that a relay is asked to be reached by: the first one may be the login node itself."""
 
 
 async def is_here(node: ComputeNode) -> bool:
@@ -42,6 +45,51 @@ def can_be_bound(address: str) -> bool:
                 probe.bind(place)
                 return True
     return False
+
+
+class LoginRelay(Protocol):
+    """Interface of a login node that passes connections of compute nodes on to the TLS front."""
+
+    @property
+    def relay_address(self) -> str:
+        """`host:port` on the network of the nodes; empty: it was never open."""
+        ...
+
+    async def open_relay(self, python: str, front_port: int, peers: Iterable[str]) -> str:
+        """Open it unless it is open; return its `host:port` on the network of the nodes.
+
+        Raises:
+            PlatformError: the login node cannot be connected, or refuses.
+        """
+        ...
+
+
+async def relayed(
+    endpoints: InstallationEndpoints,
+    nodes: Sequence[ComputeNode],
+    front: Front,
+    relay: LoginRelay,
+    python: str,
+) -> ConnectionSettings:
+    """Return how agents reach bus and manager through a login node; open front and relay.
+
+    Args:
+        endpoints: of bus and manager.
+        nodes: on which agents may run.
+        front: to which the relay leads.
+        relay: of the login node.
+        python: interpreter of the login node.
+
+    Raises:
+        PlatformError: front or relay cannot be opened.
+    """
+    if endpoints.bus.startswith(_TLS):
+        return connection(endpoints)  # of a deployment, which other machines reach
+    endpoint = await front.open()
+    port = int(endpoint.address.rpartition(":")[2])
+    peers = [node.address or node.host or node.name for node in nodes[:_PEERS]]
+    address = await relay.open_relay(python, port, peers)
+    return tls_connection(FrontEndpoint(address, endpoint.authority))
 
 
 async def way_in(

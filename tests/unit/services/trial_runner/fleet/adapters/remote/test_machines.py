@@ -7,6 +7,7 @@ import pytest
 from svc_trial_runner.fleet.adapters.remote.machines import (
     HostKeyPolicy,
     Machine,
+    parse_login,
     parse_machines,
 )
 from svc_trial_runner.fleet.domain.agents import PlatformProblem, PlatformSection
@@ -133,3 +134,24 @@ def test_one_machine_may_have_two_users() -> None:
 @pytest.mark.parametrize("value", [3, 3.0, "3", [3], [3.0]])
 def test_one_gpu_may_be_written_in_any_form(value: object) -> None:
     assert parse_machines(section({**ONE, "gpuIndices": value}))[0][0].gpu_indices == (3,)
+
+
+def test_section_without_a_host_has_no_login_node() -> None:
+    assert parse_login(PlatformSection("slurm", {"port": 22})) == (None, [])
+
+
+def test_login_node_has_the_fields_of_its_section_and_nothing_else() -> None:
+    options = {"host": "login1", "user": "ann", "port": 2222.0, "slots": 4, "setupLines": ["x"]}
+
+    machine, problems = parse_login(PlatformSection("slurm", options, {"password": "secret"}))
+
+    assert problems == []
+    assert machine == Machine(None, "login1", "ann", 2222, password="secret")
+    assert machine.field("host") == "host"
+
+
+def test_login_node_without_a_user_is_a_problem_of_that_field() -> None:
+    machine, (problem,) = parse_login(PlatformSection("slurm", {"host": "login1"}))
+
+    assert machine is None
+    assert (problem.field, problem.rule) == ("user", "must be given")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
 import pytest
 
 pytest.importorskip("asyncssh", reason="the extra remote is not installed")
@@ -183,3 +184,56 @@ def test_end_of_a_watched_process_is_noticed(world: Machines, machine: Machine, 
         for child in children:
             child.kill()
             child.wait()
+
+
+async def greeted_by(port: int) -> bytes:
+    """Return what a relay's port passes on; empty: nothing listens there."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return b""
+    word = await reader.read()
+    writer.close()
+    return word
+
+
+def test_relay_leads_to_an_address_here(world: Machines, machine: Machine, key: str) -> None:
+    async def relayed(session: Session, _: asyncio.Event) -> tuple[str, bytes, int, bytes]:
+        async with open_greeters() as endpoints:
+            python = (await session.facts()).interpreter
+            target = ("127.0.0.1", int(endpoints.manager_grpc.rpartition(":")[2]))
+            address, port = await session.open_relay(python, target, 0, ["127.0.0.1"])
+            first = await greeted_by(port)
+            again = await session.open_relay(python, target, port, ["127.0.0.1"])
+            return address, first, again[1] - port, await greeted_by(again[1])
+
+    # The second relay takes over the port of the first one.
+    assert on(world, machine, key, relayed) == ("127.0.0.1", b"manager", 0, b"manager")
+
+
+def test_relay_that_ends_cuts_the_connection(world: Machines, machine: Machine) -> None:
+    async def run() -> list[str]:
+        async with asyncio.timeout(60):
+            connection = await open_connection(machine, world.known_hosts, [])
+            session = Session(machine, connection, "", lambda: None)
+            try:
+                python = (await session.facts()).interpreter
+                _, port = await session.open_relay(python, ("127.0.0.1", 9), 0, ["127.0.0.1"])
+                ended = kill_listeners(port)
+                await session.wait_closed()
+                return ended
+            finally:
+                await session.aclose()
+
+    assert len(asyncio.run(run())) == 1
+
+
+def kill_listeners(port: int) -> list[str]:
+    """Kill the programs that listen on a port; return their names."""
+    names = []
+    for one in psutil.net_connections("tcp"):
+        if one.status == psutil.CONN_LISTEN and tuple(one.laddr)[1:2] == (port,) and one.pid:
+            process = psutil.Process(one.pid)
+            names.append(process.name())
+            process.kill()
+    return names

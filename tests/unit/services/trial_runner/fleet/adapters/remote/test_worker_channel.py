@@ -1,5 +1,6 @@
 """Program of the sockets on a worker, run here."""
 
+import asyncio
 import json
 import os
 import socket
@@ -17,6 +18,7 @@ from svc_trial_runner.fleet.adapters.remote.worker_channel import (
     BUS_SOCKET,
     CURRENT,
     MANAGER_SOCKET,
+    address_towards,
     close_folder,
     open_folder,
     publish,
@@ -151,6 +153,74 @@ def test_relay_passes_both_ways_to_ports_and_ends_with_its_input(key: str) -> No
             assert relay.wait(10) == 0
         for thread in threads:
             thread.join(10)
+
+
+def test_listener_passes_connections_of_all_addresses_on_to_a_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as front:
+        thread = threading.Thread(target=echo, args=(front, b"front "), daemon=True)
+        thread.start()
+        target = str(front.getsockname()[1])
+        with started("listen", "0", target, "127.0.0.1") as listener:
+            report = line_of(listener)
+            assert report["address"] == "127.0.0.1"
+            # Another loopback address: it listens on all of them.
+            with socket.create_connection(("127.0.0.2", report["port"])) as client:
+                client.sendall(b"hello")
+                client.shutdown(socket.SHUT_WR)
+                assert received(client) == b"front hello"
+            assert listener.stdin is not None
+            listener.stdin.close()
+            assert listener.wait(10) == 0
+        thread.join(10)
+
+
+def test_listener_waits_for_its_port_which_an_earlier_one_still_has() -> None:
+    with started("listen", "0", "9") as first:
+        port = line_of(first)["port"]
+        with started("listen", str(port), "9") as second:
+            assert first.stdin is not None
+            first.stdin.close()
+
+            assert line_of(second)["port"] == port
+            assert second.stdin is not None
+            second.stdin.close()
+
+
+def test_listener_ends_when_its_input_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    monkeypatch.setattr(worker_channel, "SILENCE_S", 0.0)
+    kept = os.dup(0)
+    os.dup2(reading, 0)
+    try:
+        asyncio.run(worker_channel.listen(0, 9, []))
+        open_still = os.write(writing, b"x")  # nothing was read: its end was not that of the input
+    finally:
+        os.dup2(kept, 0)
+        for descriptor in (reading, writing, kept):
+            os.close(descriptor)
+
+    assert open_still == 1
+
+
+def test_port_that_stays_taken_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_channel, "_PORT_S", 0.0)
+    with socket.create_server(("", 0)) as other:
+        taken = other.getsockname()[1]
+
+        with asyncio.run(worker_channel._listening(taken)) as listening:
+            assert listening.getsockname()[1] not in {0, taken}
+
+
+@pytest.mark.parametrize(
+    ("peers", "address"),
+    [
+        ([], ""),
+        (["no-such-host.invalid"], ""),
+        (["no-such-host.invalid", "127.0.0.1"], "127.0.0.1"),
+    ],
+)
+def test_address_is_that_towards_a_peer(peers: list[str], address: str) -> None:
+    assert address_towards(peers) == address
 
 
 def echo(server: socket.socket, word: bytes) -> None:

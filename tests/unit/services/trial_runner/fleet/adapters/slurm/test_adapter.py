@@ -388,7 +388,7 @@ async def test_check_names_the_field_that_breaks_a_rule(
 
 
 async def test_section_that_breaks_a_rule_is_not_prepared(platform: Platform) -> None:
-    with pytest.raises(PlatformError, match="host must not be given") as caught:
+    with pytest.raises(PlatformError, match="user must be given") as caught:
         await platform.adapter(host="login1").prepare()
 
     assert caught.value.permanent

@@ -26,6 +26,9 @@ class OneAnswer:
         self.arguments, self.content = list(arguments), b"".join(content)
         return self.result
 
+    async def connect(self) -> None:
+        pass
+
     async def aclose(self) -> None:
         pass
 

@@ -115,12 +115,5 @@ def test_folders_are_absolute_or_below_the_home() -> None:
     assert broken(home="~/nni", logFolder="/scratch/logs") == []
 
 
-def test_login_node_is_refused() -> None:
-    (problem,) = option_problems({"host": "login1", "user": "ann"})
-
-    assert (problem.field, problem.value) == ("host", "login1")
-    assert "over SSH" in problem.rule
-
-
 def test_size_of_memory_is_checked() -> None:
     assert broken(memory="much") == ["memory"]
