@@ -26,7 +26,7 @@ def test_python_examples_run() -> None:
 
 
 def test_yaml_examples_are_read() -> None:
-    objectives, priors, costs, search, halving = (yaml.safe_load(block) for block in blocks("yaml"))
+    objectives, priors, costs, search, halving, robust = map(yaml.safe_load, blocks("yaml"))
 
     assert [ObjectiveConfig(**item).mode for item in objectives["objectives"]] == [
         "maximize",
@@ -34,7 +34,8 @@ def test_yaml_examples_are_read() -> None:
     ]
     assert ConstraintConfig(**objectives["constraints"][0]).max == 2000
     assert all(parameter.prior for parameter in parse_space(priors["searchSpace"]).parameters)
-    validate("tuner", costs["tuner"]["name"], costs["tuner"]["classArgs"])
+    for described in (costs["tuner"], robust["tuner"]):
+        validate("tuner", described["name"], described["classArgs"])
     section = SearchConfig(**search["search"])
     assert section.experiments() == ["k3x9q1ab"]
     assert section.stop.no_improvement == 50

@@ -40,7 +40,7 @@ from nni.hpo.tuners.bayesian.incumbent import believed_losses, expected_losses, 
 from nni.hpo.tuners.bayesian.initial_design import InitialDesign
 from nni.hpo.tuners.bayesian.mode_candidates import KnownResults, mode_candidates
 from nni.hpo.tuners.bayesian.outcome_models import NOTABLE_NOISE
-from nni.hpo.tuners.bayesian.outliers import Outliers, Results
+from nni.hpo.tuners.bayesian.outliers import MeasuredResults, Outliers
 from nni.hpo.tuners.bayesian.prior_acquisition import weighted_by_prior
 from nni.hpo.tuners.bayesian.search_budget import GPSettings, SearchBudget, search_budget
 from nni.hpo.tuners.bayesian.search_modes import (
@@ -331,7 +331,7 @@ class GPSearch(ModelBasedTuner[float]):
         if self._outliers is None:
             return None
         vectors = np.array(self._vectors)
-        results = Results(vectors, self._space.features(vectors), np.array(self._losses))
+        results = MeasuredResults(vectors, self._space.features(vectors), np.array(self._losses))
         return self._outliers.suspect(results, self._running_keys(), self._model.gp)
 
     def _least_loss(self) -> float:

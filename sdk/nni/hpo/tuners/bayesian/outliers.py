@@ -41,7 +41,7 @@ _MOST_REPEATS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class MeasuredResults:
     """Configurations with their losses; equal ones are measurements of the same configuration."""
 
     vectors: Floats
@@ -76,7 +76,9 @@ class Outliers:
         mask[[position for position in self._positions if position < count]] = False
         return mask
 
-    def suspect(self, results: Results, running: set[VectorKey], model: GPModel) -> Floats | None:
+    def suspect(
+        self, results: MeasuredResults, running: set[VectorKey], model: GPModel
+    ) -> Floats | None:
         """Find the outliers anew; return the vector `(d,)` to be measured again, or None.
 
         Args:
@@ -89,7 +91,7 @@ class Outliers:
         self.update(results, model.kernel, model.hyperparameters)
         return self.repeat(results, running, model.kernel, model.hyperparameters)
 
-    def update(self, results: Results, kernel: Kernel, fit: Floats) -> None:
+    def update(self, results: MeasuredResults, kernel: Kernel, fit: Floats) -> None:
         """Find the outliers among results anew; none while measurements are exact.
 
         Args:
@@ -107,7 +109,7 @@ class Outliers:
             self._positions = _without_confirmed({int(place) for place in kept[lucky]}, keys)
 
     def repeat(
-        self, results: Results, running: set[VectorKey], kernel: Kernel, fit: Floats
+        self, results: MeasuredResults, running: set[VectorKey], kernel: Kernel, fit: Floats
     ) -> Floats | None:
         """Return the best vector `(d,)` if it is to be measured again, and register that.
 

@@ -9,7 +9,7 @@ from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import VectorKey, vector_key
 from nni.hpo.models.gp_regression import Kernel, initial_hyperparameters
 from nni.hpo.models.matern import Matern
-from nni.hpo.tuners.bayesian.outliers import Outliers, Results, is_exact, is_noisy
+from nni.hpo.tuners.bayesian.outliers import MeasuredResults, Outliers, is_exact, is_noisy
 
 KERNEL = Kernel(np.arange(1), Matern.of(2.5))
 FIT = initial_hyperparameters(1)
@@ -23,14 +23,14 @@ def repeat(
     outliers: Outliers, losses: Floats, running: set[VectorKey] | None = None
 ) -> Floats | None:
     vectors = VECTORS if len(losses) == 25 else np.concatenate([VECTORS, VECTORS[[20]]])
-    return outliers.repeat(Results(vectors, vectors, losses), running or set(), KERNEL, FIT)
+    return outliers.repeat(MeasuredResults(vectors, vectors, losses), running or set(), KERNEL, FIT)
 
 
 def found(losses: Floats, again: float) -> list[int]:
     """Return the positions of outliers once position 20 has a second measurement."""
     outliers = Outliers()
     vectors = np.concatenate([VECTORS, VECTORS[[20]]])
-    outliers.update(Results(vectors, vectors, np.append(losses, again)), KERNEL, FIT)
+    outliers.update(MeasuredResults(vectors, vectors, np.append(losses, again)), KERNEL, FIT)
     return np.flatnonzero(~outliers.credible(26)).tolist()
 
 
@@ -84,7 +84,7 @@ def test_goes_on_from_its_state() -> None:
     first, second = Outliers(), Outliers()
     repeat(first, LUCKY)
     vectors = np.concatenate([VECTORS, VECTORS[[20]]])
-    first.update(Results(vectors, vectors, np.append(LUCKY, WAVE[20])), KERNEL, FIT)
+    first.update(MeasuredResults(vectors, vectors, np.append(LUCKY, WAVE[20])), KERNEL, FIT)
 
     second.load_state(json.loads(json.dumps(first.state())))
 
