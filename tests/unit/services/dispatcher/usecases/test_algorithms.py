@@ -120,7 +120,11 @@ async def test_tuner_that_cannot_learn_the_trials_does_not_take_over(
 async def test_tuner_that_learns_the_trials_takes_over(present: str, successor: str) -> None:
     algorithms = Algorithms(RegistryCatalog(), ManualChecker())
 
-    await algorithms.validate([choice("tuner", successor, replaced_tuner=present)], SPACE, "")
+    found = await algorithms.validate(
+        [choice("tuner", successor, replaced_tuner=present)], SPACE, ""
+    )
+
+    assert found.warnings == ()
 
 
 @pytest.mark.parametrize(
