@@ -192,6 +192,34 @@ def reason(nnictl: Nnictl, experiment: str) -> str:
     return str(nnictl.json("experiment", "status", experiment)["waitingFor"])
 
 
+@pytest.mark.timeout(420)
+def test_raised_limit_of_agents_starts_another_agent_while_the_experiment_runs(
+    local_shape: LocalShape, machine: Machine, config: Path, tmp_path: Path
+) -> None:
+    nnictl = Nnictl(local_shape)
+    other = Machine(tmp_path / "another")
+    holds = [one.home / "hold" for one in (machine, other)]
+    for hold in holds:
+        hold.touch()
+    config.write_text(config.read_text() + other.entry() + "  slots: 1\n  maxAgents: 1\n")
+    try:
+        experiment = nnictl.create(config)
+        remedy = f"nnictl update agents {experiment} --max-agents"
+        until(lambda: remedy in reason(nnictl, experiment), TIMEOUT_S, "the limit as the reason")
+
+        nnictl("update", "agents", experiment, "--max-agents", "2")
+
+        until(lambda: running(nnictl, experiment) == 2, TIMEOUT_S, "a trial on each machine")
+        for hold in holds:
+            hold.unlink()
+        local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
+        assert_each_counted_once(nnictl, experiment)
+        nnictl("stop", experiment)
+        until(lambda: not other.processes(), TIMEOUT_S, "the end of the agents")
+    finally:
+        other.close()
+
+
 @pytest.mark.claim("platform", 81)
 @pytest.mark.timeout(420)
 def test_platforms_of_a_list_share_the_trials_which_name_theirs(
