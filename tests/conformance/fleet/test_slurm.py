@@ -43,7 +43,7 @@ class SlurmStage(PlatformStage):
 
 
 class TestSlurm(PlatformConformance):
-    limit_s: ClassVar[float] = 120.0
+    limit_s: ClassVar[float] = 240.0
 
     @pytest.fixture(autouse=True)
     def _use(self, cluster: SlurmCluster) -> None:
