@@ -2,10 +2,13 @@
 
 import re
 import tomllib
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = sorted(
@@ -64,3 +67,20 @@ def test_every_dependency_is_pinned_in_the_constraints(folder: Path) -> None:
 
     foreign = {name for name in names if name != "nni" and not name.startswith("nni-")}
     assert foreign - UNPINNED <= pinned
+
+
+def pins() -> list[str]:
+    """Return the names of the distributions that the constraints pin."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    return [line.partition("==")[0] for line in lines if "==" in line]
+
+
+def test_installed_pins_take_the_python_of_debian_12() -> None:
+    """3.11.2: the oldest Python on which everything is set up."""
+    asked = {}
+    for name in pins():
+        with suppress(PackageNotFoundError):
+            asked[name] = str(metadata(name).json.get("requires_python", ""))
+
+    assert len(asked) > 100  # of those that are installed here
+    assert [name for name, rule in asked.items() if "3.11.2" not in SpecifierSet(rule)] == []
