@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
+
+Version: TypeAlias = tuple[int, ...]
 
 OLDEST: Final = (3, 11)
 _FOLDERS: Final = ("/usr/bin", "/usr/local/bin", "~/.pyenv/versions/*/bin")
@@ -19,17 +22,28 @@ _PROBE: Final = "from sys import *; v = version_info; print(*v[:3], implementati
 def supported_pythons() -> dict[str, Path]:
     """Return one interpreter of each minor version from 3.11 on, by its version, oldest first.
 
-    `NNI_PYTHONS` adds interpreters, separated by colons. That of the tests is among them, and goes
-    before others of its minor version, as those that are named go before those that are found.
+    Of 3.11 it is the oldest and the newest patch that the machine has: Debian's lacks what others
+    have. `NNI_PYTHONS` adds interpreters, separated by colons. That of the tests is among them, and
+    goes before others of its minor version, as those that are named go before those that are found.
     """
     named = [Path(one) for one in os.environ.get("NNI_PYTHONS", "").split(":") if one]
     own = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
-    found: dict[tuple[int, ...], tuple[str, Path]] = {}
+    found: dict[Version, Path] = {}
     for path in [own, *named, *_candidates()]:
-        version = _version(path)
+        found.setdefault(_version(path), path)
+    return {".".join(map(str, one)): found[one] for one in versions_to_try(found)}
+
+
+def versions_to_try(found: Iterable[Version]) -> list[Version]:
+    """Return the versions that tests run on, ascending, of those found in order of preference."""
+    by_minor: dict[Version, list[Version]] = {}
+    for version in found:
         if version >= OLDEST:
-            found.setdefault(version[:2], (".".join(map(str, version)), path))
-    return dict(found[minor] for minor in sorted(found))
+            by_minor.setdefault(version[:2], []).append(version)
+    chosen = {versions[0] for versions in by_minor.values()}
+    if oldest := by_minor.get(OLDEST):
+        chosen |= {min(oldest), max(oldest)}
+    return sorted(chosen)
 
 
 def own_version() -> str:
@@ -66,7 +80,7 @@ def _is_script(path: Path) -> bool:
         return True
 
 
-def _version(path: Path) -> tuple[int, ...]:
+def _version(path: Path) -> Version:
     """Return the version of a released CPython; empty: it is none."""
     try:
         done = subprocess.run(
