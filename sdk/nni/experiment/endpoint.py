@@ -63,7 +63,7 @@ def read_endpoint(timeout_s: float = ANSWER_S) -> Endpoint | None:
         return remote_services_endpoint(remote, timeout_s)
     try:
         content = endpoint_path().read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):  # the supervisor sets a folder of its name aside
         return None
     except OSError as error:
         raise _unusable_home(error) from error

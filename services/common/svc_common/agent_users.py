@@ -8,7 +8,7 @@ access file of the manager with fingerprints of the tokens.
 import json
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +31,7 @@ the bus has read them when it admits this user."""
 AGENTS_LIMIT: Final = 5_000
 """Most agents with credentials; the bus reads all its users again at each change."""
 _VERSION: Final = 1
+_PASSWORD: Final = re.compile(r"p[A-Za-z0-9_-]+\Z")
 _NAME: Final = re.compile(r"nni-[a-z0-9]{8}-([a-z0-9-]+)-[0-9]+\Z")
 """Name of an agent of a fleet; no service and no other user of the bus has such a name."""
 
@@ -131,16 +132,26 @@ def _read(file: Path) -> list[AgentUser]:
         OSError: it cannot be read.
     """
     try:
-        text = file.read_text("utf-8")
+        stored = file.read_bytes()
     except FileNotFoundError:
         return []
     try:
-        content: Any = json.loads(text)
-        users = [AgentUser(**fields) for fields in content["agents"]]
-        for user in users:
-            runner_user(user.name, user.pool, user.name)
-            AccessEntry(user.name, AGENT, user.sha256)
+        content: Any = json.loads(stored)
+        return [_stored_user(fields) for fields in content["agents"]]
     except (ValueError, TypeError, KeyError, RecursionError, InvalidArgumentError):
         get_logger().error("credentials of agents cannot be read, all are revoked", file=str(file))
         return []
-    return users
+
+
+def _stored_user(fields: Mapping[str, Any]) -> AgentUser:
+    """Return a user whose fields were read from a file.
+
+    Raises:
+        TypeError, ValueError, InvalidArgumentError: they are not those of a user.
+    """
+    user = AgentUser(**fields)
+    runner_user(user.name, user.pool, user.name)
+    AccessEntry(user.name, AGENT, user.sha256)
+    if not _PASSWORD.match(user.password):
+        raise ValueError("its password is not one that `issue` draws")
+    return user

@@ -18,6 +18,10 @@ def names(users: AgentUsers) -> list[str]:
     return [user.name for user, _ in users.logins() if user.name != PROBE]
 
 
+def stored_agent(fields: object) -> bytes:
+    return json.dumps({"agents": [fields]}).encode()
+
+
 def test_credentials_are_different_for_each_issue(tmp_path: Path) -> None:
     users = AgentUsers(tmp_path)
 
@@ -130,17 +134,21 @@ def test_number_of_agents_is_limited(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damaged",
     [
-        "",
-        "[]",
-        "[" * 100_000,
-        '{"agents": 1}',
-        json.dumps({"agents": [{"name": "x"}]}),
-        json.dumps({"agents": [{"name": "a", "pool": ">", "password": "p", "sha256": "0" * 64}]}),
-        json.dumps({"agents": [{"name": "a", "pool": "p", "password": "p", "sha256": "x"}]}),
+        b"",
+        b"\xf3 is no UTF-8",
+        b"[]",
+        b"[" * 100_000,
+        b'{"agents": 1}',
+        stored_agent(None),
+        stored_agent({"name": "x"}),
+        stored_agent({"name": "a", "pool": ">", "password": "p1", "sha256": "0" * 64}),
+        stored_agent({"name": "a", "pool": "p", "password": "p1", "sha256": "x"}),
+        stored_agent({"name": "a", "pool": "p", "password": 1, "sha256": "0" * 64}),
+        stored_agent({"name": "a", "pool": "p", "password": 'p"\n', "sha256": "0" * 64}),
     ],
 )
-def test_damaged_file_revokes_all_agents(tmp_path: Path, damaged: str) -> None:
-    (tmp_path / USERS_FILE).write_text(damaged)
+def test_damaged_file_revokes_all_agents(tmp_path: Path, damaged: bytes) -> None:
+    (tmp_path / USERS_FILE).write_bytes(damaged)
 
     users = AgentUsers(tmp_path)
 

@@ -67,6 +67,12 @@ def test_damaged_file_counts_as_none(text: str, home: Path) -> None:
     assert read_endpoint() is None
 
 
+def test_folder_in_place_of_the_file_counts_as_none(home: Path) -> None:
+    (home / "endpoint.json").mkdir()
+
+    assert read_endpoint() is None
+
+
 def test_token_file_that_cannot_be_read_is_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
