@@ -2,14 +2,21 @@
 
 The server writes them in place and does not sync them, so a cut of power may leave half of one. It
 then refuses to create the consumer, or reads the file for ever. Without the file it delivers again
-what was not acknowledged, which every reader of ours allows.
+what was not acknowledged, which every reader of ours allows. A folder in place of a file of a
+stream or a consumer keeps it from creating that one, too.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from svc_common.storage.own_files import set_aside
+from svc_common.storage.own_files import DAMAGED, place_for_file, set_aside
 
+_FILES: Final = (
+    *("jetstream/*/streams/*/meta.*", "jetstream/*/streams/*/msgs/*.*"),
+    "jetstream/*/streams/*/obs/*/*.*",
+)
+"""Paths at which nats-server writes files: descriptions, checksums, blocks, states."""
 _PATTERN: Final = "jetstream/*/streams/*/obs/*/o.dat"
 _MAGIC: Final = 22
 _VERSIONS: Final = (1, 2)
@@ -22,9 +29,16 @@ _LONGEST_VARINT: Final = 10
 def set_damaged_states_aside(store: Path) -> None:
     """Rename, and log, files of consumers' states that nats-server, now stopped, cannot read.
 
+    Folders in place of its files are renamed, too.
+
     Args:
         store: the folder that nats-server was given; it must not run.
     """
+    for pattern in _FILES:
+        for path in store.glob(pattern):
+            if DAMAGED not in path.name:
+                with suppress(OSError):  # the server says what is wrong with it
+                    place_for_file(path)
     for path in store.glob(_PATTERN):
         try:
             data = path.read_bytes()
@@ -35,7 +49,7 @@ def set_damaged_states_aside(store: Path) -> None:
 
 
 def is_readable(data: bytes) -> bool:
-    """Return whether bytes are a consumer's state that nats-server can read; empty ones are.
+    """Return whether nats-server can read these bytes as a consumer's state; True if empty.
 
     Args:
         data: content of the file; an empty one is a new consumer.

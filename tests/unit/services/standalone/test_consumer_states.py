@@ -33,3 +33,18 @@ def test_only_damaged_states_are_renamed(tmp_path: Path) -> None:
     assert [path.name.partition("-")[0] for path in states["bad"].parent.iterdir()] == [
         "o.dat.damaged"
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["meta.inf", "meta.sum", "msgs/1.blk", "msgs/index.db", "obs/pool/meta.sum"]
+)
+def test_folder_in_place_of_a_file_is_renamed_once(name: str, tmp_path: Path) -> None:
+    place = tmp_path / "jetstream" / "NNI" / "streams" / "TASKS" / name
+    (place / "content").mkdir(parents=True)
+
+    set_damaged_states_aside(tmp_path)
+    set_damaged_states_aside(tmp_path)
+
+    (moved,) = place.parent.glob("*.damaged-*")
+    assert not place.exists()
+    assert (moved / "content").is_dir()
