@@ -45,7 +45,7 @@ class PlatformEntry:
     process; empty: the platform has an adapter."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless the entry has either an adapter or a service."""
+        """Raise ValueError unless exactly one of `adapter` and `service` is given."""
         if bool(self.adapter) == bool(self.service):
             raise ValueError(
                 "adapter or service must be given, and not both, got "

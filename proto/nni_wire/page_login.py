@@ -36,7 +36,7 @@ def is_login_code(text: str) -> bool:
 
 
 def is_valid_code(code: str, token: str, port: int, now_s: float, opening: str = "") -> bool:
-    """Return whether a login code is signed for token and socket, and has not expired."""
+    """Return whether a login code is signed for this token and listening socket, not expired."""
     head, _, given = code.rpartition(".")
     if not hmac.compare_digest(given.encode(), _hash(token, port, opening, head).encode()):
         return False

@@ -32,8 +32,8 @@ def experiment_of_pool(pool: str) -> str | None:
     return pool.removeprefix(_OF_EXPERIMENT) if pool.startswith(_OF_EXPERIMENT) else None
 
 
-def check_pool(check_id: str) -> str:
-    """Return the name under which the platforms of one request to check them are opened."""
+def pool_of_check(check_id: str) -> str:
+    """Return the pool name under which the platforms of one check request are opened."""
     return f"{_OF_CHECK}{check_id}"
 
 

@@ -60,7 +60,7 @@ def owners_at(port: int) -> list[int]:
 
 
 def listening_socket(port: int) -> str:
-    """Return the boot-unique cookie (hex) of the listener at a port of 127.0.0.1; empty if unknown.
+    """Return the kernel's cookie (hex) of the socket listening on a loopback port; empty: unknown.
 
     No other socket has this number before the next boot.
 
@@ -81,7 +81,7 @@ def listening_socket(port: int) -> str:
 
 
 def _owner(diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpoint) -> int | None:
-    """Return the uid of the socket with these ends; None: no socket, or no process has accepted it.
+    """Return the uid of the socket between two endpoints; None: no socket, or not yet accepted.
 
     Raises:
         OSError: the kernel does not offer the interface.
@@ -96,7 +96,7 @@ def _owner(diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpo
 def _answer(
     diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpoint
 ) -> bytes | None:
-    """Query the kernel for the TCP socket with these ends; return the raw message; None: no socket.
+    """Query the kernel for the TCP socket between two endpoints; return its raw reply; None: none.
 
     Raises:
         OSError: the kernel does not offer the interface.

@@ -145,7 +145,7 @@ class TrainingService(ABC):
 
     @abstractmethod
     async def submit_trial_job(self, form: JobApplicationForm) -> TrialJobDetail:
-        """Submit a job, which may wait in a queue; return it with the tags of the form.
+        """Submit a job, which may wait in a queue; return its details, with the tags of `form`.
 
         Args:
             form: order of the job.

@@ -171,6 +171,6 @@ def floats(count: int, lower: float, upper: float) -> dict[str, JsonValue]:
 
 
 def vector(point: Mapping[str, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return the `x0`, `x1`, ... of a configuration, `(count,)`."""
+    """Return all values `x0`, `x1`, ... of a configuration as a vector."""
     count = sum(1 for name in point if name[0] == "x" and name[1:].isdigit())
     return np.array([point[f"x{place}"] for place in range(count)], dtype=float)

@@ -19,7 +19,7 @@ PARALLEL_MARK: Final = "@"
 
 
 class Searcher(Protocol):
-    """Interface of a search method: name, packages, supported problems, search."""
+    """Interface of a search method that evaluates configurations until the trials are used up."""
 
     @property
     def name(self) -> str:

@@ -42,7 +42,7 @@ def mean_ranks(results: Sequence[TaskResult]) -> dict[str, dict[str, float]]:
 
 
 def performances_text(found: Sequence[TaskResult | Skipped]) -> str:
-    """Return lines of task, fold, metric, tuner, test score and trials; one per skipped task."""
+    """Return a text table with one line per result or skipped task, below a header."""
     lines = ["task fold metric tuner score trials"]
     for one in found:
         if isinstance(one, Skipped):

@@ -26,7 +26,7 @@ _PATHS: Final = (("0_3",), ("0_1", "1_3"), ("0_2", "2_3"), ("0_1", "1_2", "2_3")
 
 
 def cell_of(number: int) -> dict[str, str]:
-    """Return a number's cell, edge to operation; base-5 digits, lowest first, are the operations.
+    """Decode a number to a cell, edge to operation: base-5 digits, lowest first, are operations.
 
     Args:
         number: 0 to 15,624.

@@ -18,7 +18,7 @@ from nni_benchmark.nas.surrogate import HUNDREDTHS, TABLE_FILE, FitQuality
 
 
 class DigitsTable:
-    """Table of all cells' accuracies in percent, predicted by the surrogate, read from a file.
+    """Table of accuracies (percent) of all NAS cells, predicted by a surrogate, read from a file.
 
     Args:
         path: file of the table; None for the one that comes with the benchmark.

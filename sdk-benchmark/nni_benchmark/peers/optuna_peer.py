@@ -36,7 +36,7 @@ class OptunaSearcher:
         return ("optuna", *more.get(self.sampler, ()))
 
     def takes(self, problem: Problem) -> bool:
-        """Return whether a problem's types, objectives, limits and nesting suit the sampler.
+        """Return whether the sampler supports a problem and is meant for its kind.
 
         `tpe-group` differs from `tpe` in nested spaces only; `nsga2` is meant for several
         objectives; `cma` supports one, and no limits on outcomes.

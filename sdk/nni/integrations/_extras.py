@@ -2,7 +2,7 @@
 
 
 def missing_extra(name: str, library: str, extra: str) -> ImportError:
-    """Return the error of an integration whose library cannot be imported.
+    """Return the ImportError of an `nni.integrations` module whose library is not installed.
 
     Args:
         name: public name of the integration.

@@ -35,7 +35,7 @@ _SHARED_FOLDERS = ("/tmp", "/dev/shm")  # noqa: S108 - they are only protected h
 
 
 def memory_file(content: Mapping[str, str] | bytes) -> int:
-    """Write bytes, or variables as JSON, to a file in memory; return its descriptor.
+    """Write bytes, or a mapping as JSON, to an anonymous file in memory; return its descriptor.
 
     Args:
         content: bytes, or variables, which are written as a JSON object.

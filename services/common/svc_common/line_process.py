@@ -109,7 +109,7 @@ class LineProcess:
             self._write()
 
     def kill(self, reason: str) -> None:
-        """Kill the process's group; the first reason given becomes that of the end at the sink."""
+        """Kill the process group; the sink's `on_end` gets the first reason given."""
         self._protocol_error = self._protocol_error or reason
         if self._process.returncode is None:
             self._signal_group()

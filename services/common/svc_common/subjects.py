@@ -160,7 +160,7 @@ def pool_of_task(subject: str) -> str:
 
 
 def retry_subject(pool: str) -> str:
-    """Return the subject of a pool's tasks that agents get before all others; check its name."""
+    """Return the subject of a pool's priority tasks, pulled before the others; check its name."""
     return f"nni.retry.{check_id('pool', pool)}"
 
 

@@ -46,7 +46,7 @@ def page_behind(
     size: int,
     read: Callable[[str], Key],
 ) -> Page[Item]:
-    """Return the page of a key-sorted list behind the key that ``token`` holds; empty: the first.
+    """Return the page of a key-sorted list after the key in ``token``; the first page if empty.
 
     Args:
         items: the whole list, sorted by key.
@@ -89,7 +89,7 @@ def token_moment(token: str, now_ms: int) -> int:
 def page_after(
     ranked: Sequence[tuple[Place, Item]], token: str, size: int, moment_ms: int = 0
 ) -> Page[Item]:
-    """Return the page of a ranked list behind the sort key that ``token`` holds; empty: the first.
+    """Return the page of a ranked list after the sort key in ``token``; the first page if empty.
 
     Tokens name a sort key, not an index, so items that come, go or move between two calls shift no
     other item: each of the others is on exactly one page.

@@ -62,7 +62,7 @@ from svc_manager.usecases.trials import Trials
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Byte store, view store, presences and leases of an installation."""
+    """Stores of an installation: blobs, experiment views, agents' presence messages, leases."""
 
     blobs: BlobStore
     views: Views

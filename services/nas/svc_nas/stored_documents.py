@@ -6,7 +6,7 @@ from svc_common.storage.ports import CONTENT_KIND, BlobStore
 
 
 class StoredDocuments:
-    """Read-only view of the documents in the blob store, by hash; their text is not parsed.
+    """Reader of exploration documents in the blob store: checks references, returns texts.
 
     Args:
         blobs: the blob store.

@@ -16,7 +16,7 @@ class FleetDemand:
         self._end.setblocking(False)  # noqa: FBT003 - its only way
 
     async def wait(self) -> None:
-        """Wait until the manager has asked for the fleet."""
+        """Wait for the manager's demand to start the fleet service."""
         await asyncio.get_running_loop().sock_recv(self._end, 1)
 
     def close(self) -> None:

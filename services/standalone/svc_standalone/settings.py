@@ -57,7 +57,7 @@ class Settings:
 
 
 def read_settings() -> Settings:
-    """Read folder, HTTP port and durability from the environment; the rest are defaults.
+    """Read folder, HTTP port and durability of the bus from the environment; else defaults.
 
     Raises:
         InvalidArgumentError: a variable has an invalid value.

@@ -401,7 +401,7 @@ class ReportSpool(Protocol):
 
 
 class TrialUse(Protocol):
-    """Interface that reads the CPU and memory use of trials' processes, and stores the samples."""
+    """Interface to read a trial's CPU and memory use once, and to append or delete samples."""
 
     def read(self, leader: ProcessIdentity) -> ProcessUse | None:
         """Read the use of a process and its descendants; None: the process has ended."""
@@ -626,7 +626,7 @@ class LargeValues(Protocol):
     """Interface that stores and loads JSON values too large for a message."""
 
     async def load(self, attempt: AttemptKey, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value
-        """Load a JSON value of an attempt by its hash; raise LaunchError if it fails.
+        """Load an attempt's JSON value from the blob store by hash; LaunchError if it fails.
 
         Raises:
             LaunchError: the value cannot be loaded.

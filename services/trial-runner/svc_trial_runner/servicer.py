@@ -65,7 +65,7 @@ class RunnerServicer(RunnerServiceServicer):
         request: pb.DescribeRunnerRequest,
         context: "ServicerContext[pb.DescribeRunnerRequest, pb.DescribeRunnerResponse]",
     ) -> pb.DescribeRunnerResponse:
-        """Return identity, GPUs with their users, and load of the agent."""
+        """Return the agent's identity, its load, and its GPUs with the trials that use them."""
         identity = self._identity
         devices, active = await self._gpus.devices()
         return pb.DescribeRunnerResponse(

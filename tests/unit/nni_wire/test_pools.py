@@ -5,9 +5,9 @@ import pytest
 from nni_wire.pools import (
     LOCAL_POOL,
     broken_name_rule,
-    check_pool,
     experiment_of_pool,
     experiment_pool,
+    pool_of_check,
 )
 
 
@@ -29,7 +29,7 @@ def test_valid_name_of_a_pool_of_the_installation_breaks_no_rule(name: str) -> N
 
 @pytest.mark.parametrize(
     "name",
-    ["", LOCAL_POOL, experiment_pool("a"), check_pool("a"), "A", "a_b", "-a", "a-", "x" * 41],
+    ["", LOCAL_POOL, experiment_pool("a"), pool_of_check("a"), "A", "a_b", "-a", "a-", "x" * 41],
 )
 def test_name_that_could_be_that_of_another_pool_breaks_a_rule(name: str) -> None:
     assert broken_name_rule(name).startswith("must")

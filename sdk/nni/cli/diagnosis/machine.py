@@ -97,7 +97,7 @@ def check_watches(limit_file: Path = _WATCH_LIMIT) -> Iterator[Finding]:
 
 
 def check_clock() -> Iterator[Finding]:
-    """Yield ok, bad if machine's and disk's clocks differ, or a note if not comparable."""
+    """Yield ok, bad if file times differ from this machine's clock, note if not readable."""
     from nni.experiment.environment import nni_home
 
     folder = nni_home() if nni_home().is_dir() else Path(tempfile.gettempdir())

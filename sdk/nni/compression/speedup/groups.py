@@ -27,7 +27,7 @@ SourceAxis = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ChannelGroup:
-    """Units each of which, when removed, shortens the same axes of the same parameters.
+    """Group of coupled-channel units, each of which shortens the same axes of the same parameters.
 
     Examples:
         >>> import torch
@@ -47,7 +47,7 @@ class ChannelGroup:
 
 @dataclass
 class Dependencies:
-    """Units of a model: what each shrinks, which go in balance, which are frozen and why.
+    """Coupled-channel units of a model: axes that each shrinks, balances, frozen ones with reasons.
 
     Examples:
         >>> import torch
@@ -81,7 +81,7 @@ class Dependencies:
     """Modules whose statistics change when units are removed."""
 
     def free(self) -> Ids:
-        """Return the representatives of the units that may be removed.
+        """Return the representatives of the coupled-channel units that are not frozen.
 
         Returns:
             Sorted numbers.
@@ -91,7 +91,7 @@ class Dependencies:
         return units[~self.frozen[units]]
 
     def groups(self) -> list[ChannelGroup]:
-        """Return the groups of removable units.
+        """Return the groups of coupled-channel units that are not frozen.
 
         Returns:
             Each removable unit is in exactly one group.
@@ -144,7 +144,7 @@ class Dependencies:
         self.frozen[units] = True
 
     def units_of_module(self, path: str) -> Ids:
-        """Return the removable units of the parameters of a module, and of modules inside.
+        """Return the coupled-channel units of a module and its submodules, without the frozen ones.
 
         Args:
             path: Path of the module; operations of its submodules count too.
@@ -158,7 +158,7 @@ class Dependencies:
         return units[~self.frozen[units]]
 
     def units_of_node(self, index: int) -> Ids:
-        """Return the removable units of the inputs and outputs of an operation.
+        """Return the coupled-channel units of an operation's inputs and outputs, if not frozen.
 
         Args:
             index: Index of its node.

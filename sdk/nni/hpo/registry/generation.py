@@ -177,8 +177,8 @@ def _assignment(tree: ast.Module, name: str) -> ast.stmt:
     raise ValueError(f"the package does not assign {name}")
 
 
-def spelling_path(module: str) -> Path:
-    """Return the file of a module of `nni`; of a package, that of its `__init__`."""
+def module_path(module: str) -> Path:
+    """Return the source file of a module of `nni`; for a package, its `__init__.py`."""
     folder = _ROOT.parent.parent.joinpath(*module.split("."))
     return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
 
@@ -195,7 +195,7 @@ def main() -> None:
     EXPORTS.write_text(exports_source(source, exported_names(source, entries)), "utf-8")
     PRIORS.write_text(priors_source(PRIORS.read_text("utf-8"), entries), "utf-8")
     for module in SPELLINGS:
-        spelling_path(module).write_text(module_source(module), "utf-8")
+        module_path(module).write_text(module_source(module), "utf-8")
 
 
 if __name__ == "__main__":

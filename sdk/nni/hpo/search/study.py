@@ -54,7 +54,7 @@ def make_tuner(
     objectives: Objectives,
     seed: int | None,
 ) -> Tuner:
-    """Return a tuner without a space, by name or the object itself; ValueError if it is rejected.
+    """Create a tuner by name, or return the given object; ValueError for a bad name or arguments.
 
     Raises:
         ValueError: no tuner has the name, or it rejects its arguments.

@@ -47,7 +47,7 @@ class FailureLimit:
         self._good: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def check(self, address: str, caller: str | None, now_s: float) -> None:
-        """Raise if an address failed too often; callers that succeeded there, or on loopback, pass.
+        """Raise if an address failed too often; known callers pass, and valid ones on loopback.
 
         Args:
             address: of the caller, without port.

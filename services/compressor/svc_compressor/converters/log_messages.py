@@ -134,7 +134,7 @@ def _write_step(
 
 
 def checkpoint(number: int) -> str:
-    """Return the name of the checkpoint of a step in the parameters of trials.
+    """Return the checkpoint name of a step, `step-0003`, as the parameters of trials have it.
 
     Examples:
         >>> checkpoint(3)
@@ -144,7 +144,7 @@ def checkpoint(number: int) -> str:
 
 
 def message_id(experiment_id: str, generation: int, report: reports.Report) -> str:
-    """Return a report's message id, by generation and what it answers, so that repetitions drop."""
+    """Return a report's message id, equal for its repetitions, so that the bus discards them."""
     match report:
         case reports.StepGenerated():
             key = f"step.{report.step.number}.{report.request_id}.{report.parameter_id}"

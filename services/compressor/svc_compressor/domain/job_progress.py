@@ -54,7 +54,7 @@ class JobProgress:
         return self._job
 
     def feed(self, event: events.Event) -> None:
-        """Apply the next event: job, start, request, answer, trial of a step, or the end."""
+        """Apply the next event: creation, start, parameter request or answer, step's trial, end."""
         match event:
             case events.JobCreated():
                 self._created(event)

@@ -15,7 +15,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class StepGenerated:
-    """Report: next step under a parameter id, for a request; number of ids left for later."""
+    """Report: next step under a parameter id, for a request; later steps answer its other ids."""
 
     request_id: str
     """Empty: an earlier answer has deferred these parameters."""

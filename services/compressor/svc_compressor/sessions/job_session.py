@@ -120,7 +120,7 @@ class _JobRun:
 def job_sessions(
     events: EventLog, inbox: Inbox, clock: Clock, telemetry: Telemetry
 ) -> ExperimentSessions:
-    """Return a registry, still to be run, that opens one session for each compression job.
+    """Return a session registry, for the caller to run, with one session per compression job.
 
     Args:
         events: the logs.

@@ -38,7 +38,7 @@ def reply_of(result: dict[str, Any] | ServiceError) -> bytes:
 
 
 def result_of(reply: bytes) -> dict[str, Any]:
-    """Decode a child's JSON reply; return its result, or raise the refusal or error in it.
+    """Decode a child's JSON reply; return its result, or raise if the request was refused or fails.
 
     Raises:
         InvalidArgumentError: the request was refused.

@@ -41,11 +41,11 @@ class RegistryCatalog:
         )
 
     def check_replaceable(self, kind: str, name: str, class_args: dict[str, object]) -> None:
-        """Raise ValueError unless the algorithm accepts another search space while it runs."""
+        """Raise ValueError unless the algorithm allows another search space while it runs."""
         factory.check_replaceable(_kind(kind), name, class_args)
 
     def check_hand_over(self, present: str, successor: str) -> None:
-        """Raise ValueError if NNI's registry says that one cannot learn the other's trials."""
+        """Raise ValueError if a tuner cannot take over another's trials, by NNI's registry."""
         factory.check_hand_over(present, successor)
 
     def takes_assessor(self, tuner: str) -> bool:

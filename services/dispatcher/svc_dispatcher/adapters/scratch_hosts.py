@@ -38,7 +38,7 @@ class ScratchHost:
         self._folder = folder
 
     def send(self, commands: Sequence[Command]) -> None:
-        """Queue more commands; the first of all is `Initialize`. Never waits."""
+        """Queue commands; `Initialize` gets the temporary folder for the experiment's folder."""
         self._inner.send([self._moved(command) for command in commands])
 
     def _moved(self, command: Command) -> Command:

@@ -351,7 +351,7 @@ def _write_position(message: event_pb2.EventPosition, position: Position) -> Non
 
 
 def message_id(experiment_id: str, generation: int, report: answers.Report) -> str:
-    """Return a report's message id, by generation and what it answers, so that repetitions drop."""
+    """Return a report's message id, equal for its repetitions, so that the bus discards them."""
     if isinstance(report, answers.Generated):
         ids = "-".join(str(item.parameter_id) for item in report.suggestions)
         late = f"late.{report.position.sequence}.{report.position.place}.{ids}"

@@ -7,7 +7,7 @@ from svc_dispatcher.sessions.generation import SessionDependencies
 
 
 def session_registry(dependencies: SessionDependencies) -> ExperimentSessions:
-    """Return a registry, still to be run, of one session per experiment with an algorithm.
+    """Return a session registry, for the caller to run: one session per algorithm's experiment.
 
     Args:
         dependencies: ports and limits that all sessions share.

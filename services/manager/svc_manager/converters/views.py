@@ -54,7 +54,7 @@ def experiment_view(
         trial_counts={
             state.name: count for state, count in sorted(experiment.counts.items()) if count
         },
-        errors=[*experiment.errors, *_unlearned_error(experiment)],
+        errors=[*experiment.errors, *_no_number_error(experiment)],
         waiting_for=waiting_for(experiment, agent_count, platform_wait),
         directory=experiment.directory,
         port=experiment.port,
@@ -83,8 +83,8 @@ def write_remarks(message: remarks_pb2.Remarks, remarks: Remarks) -> None:
     message.starred = remarks.starred
 
 
-def _unlearned_error(experiment: Experiment) -> list[str]:
-    """Return a list of one text if any final result lacks a number to learn from, else []."""
+def _no_number_error(experiment: Experiment) -> list[str]:
+    """Return one error text, with an example, if a final result has no number to learn; or []."""
     count = experiment.unlearned_count
     if not count:
         return []

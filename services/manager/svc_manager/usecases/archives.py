@@ -134,7 +134,7 @@ class Archives:
     async def _log(
         self, experiment_id: str, digests: set[str]
     ) -> AsyncGenerator[tuple[bytes, bool], None]:
-        """Yield the log as file pieces (bytes, last); add blobs that it names to ``digests``."""
+        """Yield the log file in pieces (bytes, whether last); add its blobs' hashes to a set."""
         buffer = bytearray(MAGIC)
         async with aclosing(self._ports.events.read(experiment_id)) as messages:
             async for message in messages:

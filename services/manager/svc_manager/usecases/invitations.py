@@ -67,7 +67,7 @@ class Invitations:
     async def invite(
         self, pool: str, use_limit: int = 1, validity: timedelta = VALIDITY
     ) -> NewInvitation:
-        """Store an invitation and wait for the fleet's front; return its word, or revoke and raise.
+        """Create an invitation; return secret word and TLS front's address; else revoke it, raise.
 
         Args:
             pool: that agents join.

@@ -9,7 +9,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from nni_proto.runner.v1 import pool_pb2, pool_service_pb2
-from nni_wire.pools import LOCAL_PLATFORM, POOL_PLATFORM, check_pool
+from nni_wire.pools import LOCAL_PLATFORM, POOL_PLATFORM, pool_of_check
 from svc_common import subjects
 from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
@@ -98,7 +98,7 @@ class FleetPlatformChecker:
         """Publish a request with secrets; return the answer, None if late; then delete them."""
         await self._clean_left()
         check_id = self._draw_id()
-        pool = check_pool(check_id)
+        pool = pool_of_check(check_id)
         try:
             request = pool_pb2.PoolCheck(check_id=check_id, pool=pool, cleaning=cleaning)
             request.deadline.FromDatetime(self._clock.now() + limit)

@@ -110,7 +110,7 @@ class SharedStudies:
         *,
         stopped: bool = False,
     ) -> None:
-        """End a trial with its result, as failed or stopped; a repetition has no further effect.
+        """End a trial: result, failure or stop; a repetition changes nothing, another end raises.
 
         Args:
             experiment_id: the study.

@@ -200,7 +200,7 @@ def _write_candidates(
 
 
 def message_id(experiment_id: str, generation: int, report: reports.Report) -> str:
-    """Return a report's message id, by generation and what it answers, so that repetitions drop."""
+    """Return a report's message id, equal for its repetitions, so that the bus discards them."""
     match report:
         case reports.CandidatesGenerated(request_id) if request_id:
             name = f"answer.{request_id}"

@@ -100,7 +100,7 @@ class Exploration:
         return lines
 
     def fail(self, reason: str) -> None:
-        """Store why the strategy cannot run; the next report gives the exploration up."""
+        """Store the first reason why the strategy cannot run, for the report `GaveUp`."""
         self._failure = self._failure or reason
 
     def drop_process(self) -> None:

@@ -126,7 +126,7 @@ class ExplorationSession:
 
 
 class _Run:
-    """Fold of a log from its beginning, and at most one process of the strategy."""
+    """One fold of a log from its beginning, with at most one strategy process, never a second."""
 
     def __init__(self, session: ExplorationSession, number: int) -> None:
         self._session = session
@@ -250,7 +250,7 @@ class _Run:
 
 
 def exploration_sessions(dependencies: Dependencies) -> ExperimentSessions:
-    """Return a registry, still to be run, that opens one session for each exploration.
+    """Return a session registry, for the caller to run, with one session per exploration.
 
     Args:
         dependencies: ports.

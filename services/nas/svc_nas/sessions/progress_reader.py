@@ -11,7 +11,7 @@ from svc_nas.domain.progress import Progress
 
 
 class ProgressReader:
-    """Reader that folds the log of an exploration at each call.
+    """Reader of an exploration's progress that folds its whole log at each call.
 
     Args:
         events: the logs.

@@ -22,7 +22,7 @@ class StoredLargeValues:
         self._of_attempt = of_attempt
 
     async def load(self, attempt: AttemptKey, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value
-        """Load a JSON value of an attempt by its hash; raise LaunchError if it fails."""
+        """Load an attempt's JSON value from the blob store by hash; LaunchError if it fails."""
         try:
             return json.loads(await self._of_attempt(attempt).get(f"{CONTENT_KIND}/{blob.sha256}"))
         except (NotFoundError, ValueError, RecursionError) as error:

@@ -15,7 +15,7 @@ from nni.compression.pruning.transformer_head_pruner import TransformerHeadPrune
 
 
 class _ReturnsModel(Pruner):
-    """Pruner whose `compress` returns the model only, and which warns once that it is old."""
+    """Deprecated pruner of NNI 1.x: `compress` returns the model only; the class warns once."""
 
     def compress(self, *args: Any, **kwargs: Any) -> nn.Module:  # type: ignore[override]  # noqa: ANN401 - as in NNI 1.x
         """Prune the model; return it, wrapped.

@@ -92,7 +92,7 @@ class TrialCosts:
         return self._model.predict(features, np.array(self._durations_s), exponent)
 
     def moved_to(self, space: EncodedSpace) -> "TrialCosts":
-        """Return the run times in another space, of which none is forgotten."""
+        """Return a copy for another space; run times outside of it are kept, but not modelled."""
         moved = TrialCosts(space, self.budget_s)
         moved._spent_s = self._spent_s
         moved._completed = dict(self._completed)

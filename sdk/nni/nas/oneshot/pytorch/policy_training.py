@@ -70,7 +70,7 @@ class Decisions:
 
 
 def decision_values(leaf: LabeledMutable) -> list[Any] | None:
-    """Return a leaf's values as samples have them; None for a constraint; raise for others.
+    """Return the sample values of a single choice; None for a constraint; raise for other leaves.
 
     Args:
         leaf: dimension of the space.

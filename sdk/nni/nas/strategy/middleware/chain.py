@@ -95,7 +95,7 @@ class Chain(Strategy):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the states of all parts; raise ValueError for another number of middlewares.
+        """Restore strategy and middlewares; raise ValueError for another number of middlewares.
 
         Args:
             state_dict: what `state_dict` of a chain with the same parts returned.

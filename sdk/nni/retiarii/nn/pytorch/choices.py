@@ -44,7 +44,7 @@ class LegacyLayerChoice(LayerChoice):
         **unused: object,
     ) -> None:
         warn_once("nn.pytorch.LayerChoice", "nni.nas.nn.pytorch.LayerChoice")
-        _check_unused("LayerChoice", unused, ("key", "return_mask", "reduction"))
+        _check_keywords("LayerChoice", unused, ("key", "return_mask", "reduction"))
         super().__init__(_by_name(candidates), weights=prior, label=mutation_label(label))
 
     @classmethod
@@ -139,7 +139,7 @@ class LegacyInputChoice(InputChoice):
         **unused: object,
     ) -> None:
         warn_once("nn.pytorch.InputChoice", "nni.nas.nn.pytorch.InputChoice")
-        _check_unused("InputChoice", unused, ("choose_from", "key", "return_mask"))
+        _check_keywords("InputChoice", unused, ("choose_from", "key", "return_mask"))
         super().__init__(
             n_candidates, n_chosen, reduction, weights=prior, label=mutation_label(label)
         )
@@ -228,8 +228,8 @@ def placeholder(label: str, **info: Any) -> MutationAnchor:  # noqa: ANN401 - wh
     return MutationAnchor(label=label, **info)
 
 
-def _check_unused(kind: str, given: Mapping[str, object], known: Sequence[str]) -> None:
-    """Raise TypeError for a named argument that is not among the known ones."""
+def _check_keywords(kind: str, given: Mapping[str, object], known: Sequence[str]) -> None:
+    """Raise TypeError for a keyword argument that is not among the known ones."""
     for name in given:
         if name not in known:
             raise TypeError(f"{kind} got an unexpected keyword argument {name!r}")

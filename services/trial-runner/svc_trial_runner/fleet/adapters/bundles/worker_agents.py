@@ -157,7 +157,7 @@ def states(folders: WorkerFolders, prefix: str) -> list[dict[str, Any]]:
 
 
 def stop(folders: WorkerFolders, names: Sequence[str], grace_s: float) -> list[dict[str, Any]]:
-    """End agents with their trials, those of killed ones as well; return their states.
+    """End agents with their trials, also trials of killed agents; return the agents' states.
 
     Args:
         folders: of NNI.

@@ -92,7 +92,7 @@ class AdapterServer:
         return await _call(self._adapter, method, params)
 
     async def aclose(self) -> None:
-        """Close the adapter; may be called twice."""
+        """Close the adapter, if `open` has made one; may be called twice."""
         if self._adapter is not None:
             await self._adapter.aclose()
 

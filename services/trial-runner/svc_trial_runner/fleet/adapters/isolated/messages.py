@@ -93,7 +93,7 @@ def write_failures(failures: Sequence[LaunchFailure]) -> list[dict[str, Any]]:
 
 
 def read_failures(found: Sequence[Mapping[str, Any]]) -> list[LaunchFailure]:
-    """Return agents that were not started from their fields."""
+    """Decode launch failures of agents from JSON objects."""
     return [LaunchFailure(**{**fields, "name": _name(fields["name"])}) for fields in found]
 
 

@@ -87,7 +87,7 @@ class RayDriver:
         await self._call(lambda: self._create(plan))
 
     async def states(self, names: Sequence[str]) -> dict[str, ActorState]:
-        """Return the states of actors; see `RayCluster`."""
+        """Return the states of actors by name, ended ones included; see `RayCluster`."""
         return await self._call(lambda: self._states(names))
 
     async def end(self, names: Sequence[str], grace_s: float) -> None:

@@ -185,7 +185,7 @@ class Session:
         await self._start_program(python, "relay", folder, *map(str, ports))
 
     async def _forward_ports(self, targets: Iterable[tuple[str, int]]) -> list[int]:
-        """Forward free ports of the machine's loopback to addresses here; return the ports.
+        """Forward free loopback ports of the remote machine to local addresses; return the ports.
 
         Raises:
             MachineError: the machine refuses.
@@ -212,7 +212,7 @@ class Session:
     async def open_relay(
         self, python: str, target: tuple[str, int], port: int, peers: Sequence[str]
     ) -> tuple[str, int]:
-        """Have the machine pass connections of its network on to an address here.
+        """Have the machine forward connections of its network to a local address.
 
         The relay ends with the connection, or when another one is opened. The machine's SSH server
         listens on loopback only, and a program there on all addresses.
