@@ -32,6 +32,10 @@ class PlatformError(ServiceError):
         self.remedy = remedy
         self.permanent = permanent
 
+    def problem(self, field: str, value: str = "") -> PlatformProblem:
+        """Return the error as a broken rule of a field, unless it names a field of its own."""
+        return PlatformProblem(field, str(self), value, self.remedy, permanent=self.permanent)
+
 
 class PlatformAdapter(Protocol):
     """Interface of one platform of one pool: starts, lists and ends agents there.

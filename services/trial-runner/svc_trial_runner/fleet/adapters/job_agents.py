@@ -42,8 +42,13 @@ def raise_first(problems: Iterable[PlatformProblem]) -> None:
         PlatformError: a rule is broken; permanent.
     """
     for broken in problems:
-        words = f"{broken.field} {broken.rule}, got {broken.value!r}"
-        raise PlatformError(words, broken.remedy, permanent=True)
+        raise rule_error(broken)
+
+
+def rule_error(broken: PlatformProblem) -> PlatformError:
+    """Return the permanent error of a broken rule of a section."""
+    words = f"{broken.field} {broken.rule}, got {broken.value!r}"
+    return PlatformError(words, broken.remedy, permanent=True)
 
 
 def is_own(context: AdapterContext, name: AgentName) -> bool:

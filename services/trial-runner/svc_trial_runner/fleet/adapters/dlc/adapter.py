@@ -91,9 +91,7 @@ class DlcAdapter:
             denied = isinstance(error, DlcRefusalError) and error.denied
             field = "accessKeyId" if denied else "region"
             value = self._options.key_id if denied else self._options.region
-            return [
-                PlatformProblem(field, str(error), value, error.remedy, permanent=error.permanent)
-            ]
+            return [error.problem(field, value)]
         return []
 
     def _own_problems(self) -> list[PlatformProblem]:

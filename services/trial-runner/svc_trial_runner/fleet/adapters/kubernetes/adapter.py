@@ -110,9 +110,9 @@ class KubernetesAdapter:
                 cluster_problems, self._api, self._options, given, job, self._workload.kind
             )
         except KubernetesRefusalError as error:
-            return [_platform_problem(refused(error), self._options.context)]
+            return [refused(error).problem("context", self._options.context)]
         except PlatformError as error:
-            return [_platform_problem(error, self._options.context)]
+            return [error.problem("context", self._options.context)]
 
     async def prepare(self) -> None:
         """Raise for broken rules; read the cluster's credentials, open the front."""
@@ -339,7 +339,3 @@ class KubernetesAdapter:
 
 def _is_live(pod: Mapping[str, Any]) -> bool:
     return pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
-
-
-def _platform_problem(error: PlatformError, context: str) -> PlatformProblem:
-    return PlatformProblem("context", str(error), context, error.remedy, permanent=error.permanent)

@@ -95,9 +95,7 @@ class OpenpaiAdapter:
         except PlatformError as error:
             field = TOKEN if getattr(error, "status", 0) in {401, 403} else "host"
             value = self._options.host if field == "host" else ""
-            return [
-                PlatformProblem(field, str(error), value, error.remedy, permanent=error.permanent)
-            ]
+            return [error.problem(field, value)]
 
     def _own_problems(self) -> list[PlatformProblem]:
         return option_problems(self._given, self._context.section.secrets)

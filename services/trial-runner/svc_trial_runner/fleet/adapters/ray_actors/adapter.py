@@ -103,11 +103,7 @@ class RayAdapter:
             problems = missing_resources(self._assumed_request(), demand)
             check_facts(read_facts((await self._run("probe"))[0], "a node of the cluster"))
         except PlatformError as error:
-            return [
-                PlatformProblem(
-                    "platform", str(error), PLATFORM, error.remedy, permanent=error.permanent
-                )
-            ]
+            return [error.problem("platform", PLATFORM)]
         return problems
 
     async def prepare(self) -> None:

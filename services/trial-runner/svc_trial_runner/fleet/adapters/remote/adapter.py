@@ -92,7 +92,7 @@ class RemoteAdapter:
             return list(self._problems)
         results = await self._each(self._facts_of)
         problems = [
-            _problem(link.machine, one)
+            one.problem(link.machine.field("host"), link.machine.host)
             for link, one in zip(self._links, results, strict=True)
             if isinstance(one, PlatformError)
         ]
@@ -492,19 +492,6 @@ class RemoteAdapter:
         errors = [one for one in results if isinstance(one, PlatformError)]
         if errors:
             raise errors[0]
-
-
-def _problem(machine: Machine, error: PlatformError) -> PlatformProblem:
-    """Return an error as a problem of a machine's entry."""
-    if isinstance(error, MachineError):
-        return error.problem()
-    return PlatformProblem(
-        machine.field("host"),
-        error.message,
-        machine.host,
-        error.remedy,
-        permanent=error.permanent,
-    )
 
 
 def _agent(name: AgentName, state: Mapping[str, Any], host: str) -> PlatformAgent:

@@ -44,8 +44,8 @@ class MachineError(PlatformError):
         self.rule = rule
         self.value = str(value)
 
-    def problem(self) -> PlatformProblem:
-        """Return the error as a problem of the section."""
+    def problem(self, field: str = "", value: str = "") -> PlatformProblem:
+        """Return the error as a broken rule of its own field; arguments are ignored."""
         return PlatformProblem(
             self.field, self.rule, self.value, self.remedy, permanent=self.permanent
         )

@@ -22,7 +22,11 @@ from svc_trial_runner.fleet.adapters.remote.machines import parse_login
 from svc_trial_runner.fleet.adapters.slurm.agent_connections import AgentConnections
 from svc_trial_runner.fleet.adapters.slurm.agent_files import AgentFiles
 from svc_trial_runner.fleet.adapters.slurm.agent_jobs import latest_jobs, platform_agent
-from svc_trial_runner.fleet.adapters.slurm.command_runner import CommandRunner, LocalCommandRunner
+from svc_trial_runner.fleet.adapters.slurm.command_runner import (
+    CommandRunner,
+    LocalCommandRunner,
+    UnusableRunner,
+)
 from svc_trial_runner.fleet.adapters.slurm.commands import SlurmCommands, SlurmRefusalError
 from svc_trial_runner.fleet.adapters.slurm.job_names import JobOrder, group_orders
 from svc_trial_runner.fleet.adapters.slurm.job_script import (
@@ -87,7 +91,7 @@ class SlurmAdapter:
         self._changed = asyncio.Event()
         machine, self._login_problems = parse_login(context.section)
         self._login = None if machine is None else LoginRunner(machine, context, self._changed.set)
-        self._runner = runner or self._login or LocalCommandRunner()
+        self._runner = runner or self._login or self._default_runner()
         self._slurm = SlurmCommands(self._runner, self._options)
         self._files = AgentFiles(self._runner, self._options, context.bundles)
         self._connections = AgentConnections(
@@ -101,6 +105,12 @@ class SlurmAdapter:
         """What `agents` has found last, and what it was made of."""
         self._failed = False
 
+    def _default_runner(self) -> CommandRunner:
+        """Return this machine's runner, or one that raises the first rule that the login breaks."""
+        if self._login_problems:
+            return UnusableRunner(self._login_problems[0])
+        return LocalCommandRunner()
+
     # Checks
 
     async def check(self) -> list[PlatformProblem]:
@@ -111,11 +121,7 @@ class SlurmAdapter:
         try:
             return await self._cluster_problems()
         except PlatformError as error:
-            return [
-                PlatformProblem(
-                    "platform", str(error), PLATFORM, error.remedy, permanent=error.permanent
-                )
-            ]
+            return [error.problem("platform", PLATFORM)]
 
     def _broken_rules(self) -> list[PlatformProblem]:
         """Return which rules the section breaks without a look at the cluster."""

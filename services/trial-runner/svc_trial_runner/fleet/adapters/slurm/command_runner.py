@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from svc_trial_runner.fleet.adapters.bundles.worker_commands import CommandResult
+from svc_trial_runner.fleet.adapters.job_agents import rule_error
+from svc_trial_runner.fleet.domain.agents import PlatformProblem
 from svc_trial_runner.fleet.ports import PlatformError
 
 END_S: Final = 5.0
@@ -88,6 +90,35 @@ class LocalCommandRunner:
 
     async def connect(self) -> None:
         """Do nothing: there is no connection."""
+
+    async def aclose(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+class UnusableRunner:
+    """Runner of a login that breaks a rule: each command raises it, so that none runs elsewhere.
+
+    Args:
+        broken: the rule.
+    """
+
+    def __init__(self, broken: PlatformProblem) -> None:
+        self._broken = broken
+
+    @property
+    def is_here(self) -> bool:
+        """False."""
+        return False
+
+    async def run(
+        self, arguments: Sequence[str], *, content: Iterable[bytes] = (), limit_s: float
+    ) -> CommandResult:
+        """Raise PlatformError with the broken rule."""
+        raise rule_error(self._broken)
+
+    async def connect(self) -> None:
+        """Raise PlatformError with the broken rule."""
+        raise rule_error(self._broken)
 
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""

@@ -97,12 +97,7 @@ class TrainingServiceAdapter:
         try:
             await (await self._calls()).jobs()
         except PlatformError as error:
-            platform = self._context.section.platform
-            return [
-                PlatformProblem(
-                    "platform", str(error), platform, error.remedy, permanent=error.permanent
-                )
-            ]
+            return [error.problem("platform", self._context.section.platform)]
         return []
 
     async def prepare(self) -> None:

@@ -28,6 +28,7 @@ from svc_trial_runner.fleet.ports import (
     InstallationEndpoints,
     PlatformError,
 )
+from tests.support.ports import free_port
 from tests.support.scripted_slurm import DOWN, ScriptedSlurm, TableJob
 from tests.support.sleeping_agents import SleepingAgents
 
@@ -63,18 +64,18 @@ class Platform:
         self.front: Front = NoFront()
 
     def adapter(self, **options: object) -> SlurmAdapter:
+        return SlurmAdapter(self.context(**options), self.slurm)
+
+    def context(self, **options: object) -> AdapterContext:
         section = {"home": str(self.home), "pollIntervalSeconds": 0.1, **options}
-        return SlurmAdapter(
-            AdapterContext(
-                INSTALLATION,
-                POOL,
-                PlatformSection("slurm", section),
-                InstallationEndpoints(self.bus, "127.0.0.1:50051"),
-                self.bundles,
-                self.folder,
-                self.front,
-            ),
-            self.slurm,
+        return AdapterContext(
+            INSTALLATION,
+            POOL,
+            PlatformSection("slurm", section),
+            InstallationEndpoints(self.bus, "127.0.0.1:50051"),
+            self.bundles,
+            self.folder,
+            self.front,
         )
 
     def settings(self, number: int) -> dict[str, object]:
@@ -393,6 +394,30 @@ async def test_section_that_breaks_a_rule_is_not_prepared(platform: Platform) ->
 
     assert caught.value.permanent
     assert not platform.home.exists()
+
+
+async def test_section_whose_login_breaks_a_rule_runs_no_command_on_this_machine(
+    platform: Platform,
+) -> None:
+    adapter = SlurmAdapter(platform.context(host="login1"))
+
+    for call in (adapter.agents, adapter.clean, adapter.leftovers):
+        with pytest.raises(PlatformError, match="user must be given"):
+            await call()
+
+
+async def test_login_node_that_does_not_answer_is_a_problem_of_its_port(
+    platform: Platform,
+) -> None:
+    port = free_port()
+    context = platform.context(host="127.0.0.1", port=port, user="ann")
+    adapter = SlurmAdapter(context)
+
+    (problem,) = await adapter.check()
+    await adapter.aclose()
+
+    assert (problem.field, problem.value) == ("port", str(port))
+    assert problem.rule == "is not open: no SSH server listens there"
 
 
 async def test_check_shows_what_slurm_refuses(platform: Platform) -> None:

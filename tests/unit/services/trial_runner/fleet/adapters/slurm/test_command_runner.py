@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.slurm.command_runner import LocalCommandRunner
+from svc_trial_runner.fleet.adapters.slurm.command_runner import LocalCommandRunner, UnusableRunner
+from svc_trial_runner.fleet.domain.agents import PlatformProblem
 from svc_trial_runner.fleet.ports import PlatformError
 from tests.support import wait
 
@@ -61,3 +62,16 @@ def _runs(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
+
+
+async def test_runner_of_a_login_that_breaks_a_rule_raises_it_at_each_use(tmp_path: Path) -> None:
+    runner = UnusableRunner(PlatformProblem("user", "must be given", "", "name a user"))
+
+    with pytest.raises(PlatformError, match="user must be given") as caught:
+        await runner.run(["touch", f"{tmp_path}/made"], limit_s=LIMIT_S)
+    with pytest.raises(PlatformError, match="user must be given"):
+        await runner.connect()
+
+    assert (caught.value.remedy, caught.value.permanent) == ("name a user", True)
+    assert not runner.is_here
+    assert not list(tmp_path.iterdir())
