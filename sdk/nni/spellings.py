@@ -129,7 +129,7 @@ _TOOLS: Final = (
 
 
 def _home(*names: str) -> tuple[str, ...]:
-    """Return the entries of some pruners of NNI 1.x, by the names that they have there."""
+    """Return the entries of some pruners of NNI 1.x, by their names in NNI 1.x."""
     return tuple(one for one in _ONE_SHOT if re.split("[: ]", one)[-1] in names)
 
 

@@ -1,4 +1,4 @@
-"""Types that annotate the tuners and assessors of NNI 3.0, under their names there.
+"""Types that annotate the tuners and assessors of NNI 3.0, under their NNI 3.0 names.
 
 A short module of its own since its path is documented: `from nni.typehint import SearchSpace`.
 """

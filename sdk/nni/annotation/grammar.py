@@ -76,7 +76,7 @@ class FunctionChoice:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Parsed `@nni.report_*_result`: a metric is reported here."""
+    """Parsed `@nni.report_*_result`: report of a metric at this place of the code."""
 
     function: str
     """Name of the function of the trial API."""

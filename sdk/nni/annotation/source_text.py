@@ -31,7 +31,7 @@ class Edit:
 
 
 def span(node: ast.expr | ast.stmt) -> tuple[Position, Position]:
-    """Return where the source of a node starts, and the place just behind it."""
+    """Return the positions of a node's source: its start, and the position just after its end."""
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     return Position(node.lineno, node.col_offset), Position(node.end_lineno, node.end_col_offset)

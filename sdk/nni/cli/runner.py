@@ -113,7 +113,7 @@ def invite(
     valid: Annotated[str, typer.Option(help="For how long, such as 30m or 2d.")] = "1h",
     as_json: Json = False,
 ) -> None:
-    """Print the word by which other machines join a pool, and the line to run there.
+    """Print the word by which other machines join a pool, and the command line to run on them.
 
     The word is shown once, and is a secret: a machine that has it may run trials of the pool.
     """

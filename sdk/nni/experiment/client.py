@@ -472,7 +472,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     def explain(
         self, experiment_id: str, trial_id: str = ""
     ) -> trial_service_pb2.ExplainTrialResponse:
-        """Return why a trial is as it is; empty id: why the next one is not there yet."""
+        """Return the explanation of a trial's state; empty id: why the next one does not start."""
         request = trial_service_pb2.ExplainTrialRequest(
             experiment_id=experiment_id, trial_id=trial_id
         )

@@ -225,7 +225,7 @@ def curve_rows(
 
 
 def _counts(ends: set[int]) -> list[int]:
-    """Return 1, 2, 5, 10, 20, ... up to the longest, and the ends themselves."""
+    """Return the trial counts 1, 2, 5, 10, 20, ... up to the longest run, and each run's length."""
     longest = max(ends)
     decades = range(len(str(longest)))
     steps = {factor * 10**power for power in decades for factor in (1, 2, 5)}

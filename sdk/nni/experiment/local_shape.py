@@ -68,7 +68,7 @@ def recovered_endpoint() -> Endpoint | None:
 def ensure_local_shape(
     http_port: int = 0, *, private: bool | None = None, durability: str = ""
 ) -> Endpoint:
-    """Return where the services listen; bring them up if they are not there.
+    """Return the addresses of the local services; start the services if they do not run.
 
     Two processes that do this at once get the same services: the supervisor that comes second
     tells the endpoint of the first.

@@ -126,7 +126,7 @@ class MsgDispatcherBase:
                 self.process_command_thread(request)
 
     def process_command_thread(self, request: tuple[CommandType, JsonValue]) -> None:
-        """Handle one command; an exception ends `run` and is raised there.
+        """Handle one command; an exception ends `run`, which raises it.
 
         Args:
             request: kind and content of the command.

@@ -82,7 +82,7 @@ def ranks(losses: Sequence[Sequence[float]]) -> list[int]:
 
 
 def crowding_distances(front: Sequence[Sequence[float]]) -> list[float]:
-    """Return each result's crowding distance, summed over scaled objectives; inf at the ends.
+    """Return each result's crowding distance, summed over scaled objectives; inf at extremes.
 
     Args:
         front: one tuple of finite losses per result, all of one length.

@@ -1,4 +1,4 @@
-"""Expressions of mutables, which are computed when a sample is there."""
+"""Expressions of mutables, which are computed for a given sample."""
 
 import math
 import operator

@@ -352,7 +352,7 @@ def run_module(argv: list[str], packages: set[str], known: set[str]) -> int:
 
 
 def run_script(argv: list[str], packages: set[str], known: set[str]) -> int:
-    """Run a script, or a module behind `-m`; return its exit code, or minus a signal's number.
+    """Run a script, or a module given by `-m`; return its exit code, or minus a signal's number.
 
     Args:
         argv: the script, or `-m` and the name of a module, and the arguments.

@@ -50,7 +50,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @cache
 def has_openat2() -> bool:
-    """Return whether the system call `openat2` works here, by trying it."""
+    """Return whether the system call `openat2` works in this process, by trying it."""
     if not sys.platform.startswith("linux"):
         return False
     try:

@@ -107,7 +107,7 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _password(path: Path) -> str:
-    """Return the password in a user's file, else a new random one, which is not stored here."""
+    """Return the password in a user's file, else a new random one, which is not stored."""
     start = f"{NNI_NATS_PASSWORD}="
     try:
         lines = path.read_text("utf-8").splitlines()

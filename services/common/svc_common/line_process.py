@@ -21,7 +21,7 @@ class LineSink(Protocol):
     """Interface that receives a process's lines and its end, on the event loop."""
 
     def on_lines(self, lines: Sequence[bytes]) -> None:
-        """Handle whole lines, in order, without their ends.
+        """Handle whole lines, in order, without line terminators.
 
         Raises:
             ValueError: a line cannot be used; the process is killed, and no more are passed on.

@@ -72,7 +72,7 @@ class LineWriter:
 
 
 def configure(service: str, level: str = "info", stream: TextIO | None = None) -> None:
-    """Configure structlog to write JSON lines from a level on, and logging to write warnings there.
+    """Configure structlog to write JSON lines from a level on, and logging to send it its warnings.
 
     Args:
         service: name of the service, in every line.

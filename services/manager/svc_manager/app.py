@@ -203,7 +203,7 @@ async def open_bus(service: Service, settings: Settings) -> NatsBus:
 
 
 def is_private(settings: Settings) -> bool:
-    """Return the setting for private reading; unset: whether other people can log in here."""
+    """Return the setting for private reading; unset: whether other people can use this host."""
     if settings.private is not None:
         return settings.private
     others = other_human_users()
@@ -368,7 +368,7 @@ def _history_servicer(
 async def take_over(
     service: Service, manager: Manager, bus: Bus, presences: Presences | None
 ) -> None:
-    """Load experiments; start tasks for presences, leases, silent agents and garbage."""
+    """Load experiments; start tasks for presence messages, leases, silent agents and garbage."""
     if presences is not None:
         cache = PresenceCache(bus.signals, presences, manager.agents)
         await cache.recall()

@@ -435,10 +435,10 @@ class Views(Protocol):
 
 
 class Presences(Protocol):
-    """Interface of a store of agents' last presences, with expiry; contents may be lost."""
+    """Interface of a store of agents' last presence messages, which expire and may be lost."""
 
     async def keep(self, presences: Mapping[str, bytes], ttl_s: float) -> None:
-        """Store agents' encoded presences until ``ttl_s``, replacing their previous ones.
+        """Store agents' encoded presence messages for ``ttl_s``, replacing their previous ones.
 
         Args:
             presences: by agent id.
@@ -450,7 +450,7 @@ class Presences(Protocol):
         ...
 
     async def forget(self, runner_id: str) -> None:
-        """Delete the stored presence of an agent; nothing happens if there is none.
+        """Delete the stored presence message of an agent; do nothing if there is none.
 
         Raises:
             ServiceError: it cannot be deleted now.
@@ -458,7 +458,7 @@ class Presences(Protocol):
         ...
 
     async def all(self) -> dict[str, bytes]:
-        """Return all unexpired presences as {agent id: encoded presence}.
+        """Return all unexpired presence messages as {agent id: encoded message}.
 
         Raises:
             ServiceError: the store cannot be read now.

@@ -1,4 +1,4 @@
-"""File of settings of an agent that a fleet starts on a machine: written there, read by the agent.
+"""File of settings of an agent that a fleet starts: written on its machine, read by the agent.
 
 The file is readable by its owner only and has the agent's secrets, so that none is on a command
 line or in an environment. `python -m svc_trial_runner --settings FILE` reads it.

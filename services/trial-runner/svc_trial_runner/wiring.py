@@ -100,7 +100,7 @@ async def stop_when_refused(
 
 
 def open_environments(settings: Settings) -> Environments:
-    """Return the source of the environments of trials: files of clients, or a login here."""
+    """Return the source of trials' environments: files of clients, or a login on this machine."""
     fleet, own = settings.fleet, environment.for_user_code()
     if fleet is None:
         return FileEnvironments(own, sys.executable)

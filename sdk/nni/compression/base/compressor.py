@@ -244,7 +244,7 @@ class Compressor(TrainingMember):
         return self._wrappers.values()
 
     def wrap_model(self) -> nn.Module:
-        """Put the wrappers into the model, unless they are there; return the model.
+        """Put the wrappers into the model, unless it has them already; return the model.
 
         Returns:
             The model.
@@ -262,7 +262,7 @@ class Compressor(TrainingMember):
         return self.bound_model
 
     def unwrap_model(self) -> nn.Module:
-        """Put the original modules back, unless they are there; return the model.
+        """Put the original modules back, unless the model has them already; return the model.
 
         Returns:
             The model, with the modules and parameters that it had before.

@@ -121,7 +121,7 @@ class ModuleWrapper(nn.Module):
             self.register_buffer(target + _SUFFIX, ones)
 
     def enter_model(self) -> None:
-        """Take over the wrapped module's mode; set quantizers' scales as attributes there.
+        """Take over the wrapped module's mode; set quantizers' scales as its attributes.
 
         While the wrapper is in a model the module has `weight_scale`, `weight_zero_point` and the
         same of `input` and `output`, as NNI 2.x documents; `scale` and `zero_point` are those of
@@ -312,7 +312,7 @@ class ModuleWrapper(nn.Module):
         return getattr(modules[_INNER], name)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:  # noqa: ANN401
-        """Load the state, with masks of inputs and outputs that are still missing here."""
+        """Load the state, with masks of inputs and outputs that this wrapper still lacks."""
         for target in self.targets:
             saved = state_dict.get(f"{prefix}{target}{_SUFFIX}")
             if saved is not None and self._buffers[target + _SUFFIX] is None:

@@ -52,7 +52,7 @@ class WrapperSet:
         self.members += 1
 
     def enter(self) -> None:
-        """Put the wrappers into the model, unless they are there."""
+        """Put the wrappers into the model, unless it has them already."""
         if self.is_wrapped:
             return
         for wrapper in self._wrappers.values():
@@ -61,7 +61,7 @@ class WrapperSet:
         self.is_wrapped = True
 
     def leave(self) -> None:
-        """Put the original modules back into the model, unless they are there."""
+        """Put the original modules back into the model, unless it has them already."""
         if not self.is_wrapped:
             return
         for wrapper in self._wrappers.values():

@@ -74,7 +74,7 @@ def run_step(
 
 
 def _check_packages(job: JobDescription) -> None:
-    """Raise JobError if the job exports, and a package for it is missing here."""
+    """Raise JobError if the job exports and this environment lacks a package for that."""
     if job.export is None:
         return
     try:

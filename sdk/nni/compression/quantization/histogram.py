@@ -23,7 +23,7 @@ _ROUNDS: Final = 3
 def merged(
     histogram: Tensor, smallest: Tensor, largest: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return counts and both ends of a histogram after adding finite values; widened if needed.
+    """Return counts and bounds of a histogram after adding finite values; widened if needed.
 
     Args:
         histogram: `(bins,)`, counts.

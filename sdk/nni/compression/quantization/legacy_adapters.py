@@ -253,11 +253,11 @@ class LegacyBNNQuantizer(_WithOptimizer, BNNQuantizer):
 
 
 class LegacyNaiveQuantizer(_FlatExport, NaiveQuantizer):
-    """`NaiveQuantizer` that exports calibrations of NNI 2.x; see there for its arguments."""
+    """`NaiveQuantizer` that exports calibrations in the format of NNI 2.x; same arguments."""
 
 
 class LegacyObserverQuantizer(_FlatExport, ObserverQuantizer):
-    """`ObserverQuantizer` that exports calibrations of NNI 2.x; see there for its arguments."""
+    """`ObserverQuantizer` that exports calibrations in the format of NNI 2.x; same arguments."""
 
 
 def _signed(settings: QuantizationSettings) -> QuantizationSettings:

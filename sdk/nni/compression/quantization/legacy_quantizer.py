@@ -88,7 +88,7 @@ class LegacyQuantizer(Quantizer):
         return weight
 
     def quantize_input(self, inputs: Tensor, wrapper: ModuleWrapper, **kwargs: object) -> Tensor:
-        """Return the quantized input of a module; here the input.
+        """Return the quantized input of a module; by default the input unchanged.
 
         Args:
             inputs: first argument of the module.
@@ -102,7 +102,7 @@ class LegacyQuantizer(Quantizer):
         return inputs
 
     def quantize_output(self, output: Tensor, wrapper: ModuleWrapper, **kwargs: object) -> Tensor:
-        """Return the quantized output of a module; here the output.
+        """Return the quantized output of a module; by default the output unchanged.
 
         Args:
             output: output of the module.

@@ -157,7 +157,7 @@ class StepQuantizer(TargetQuantizer):
         self.scale.data.clamp_(min=SCALE_FLOOR)
 
     def tracked_range(self) -> tuple[Tensor, Tensor] | None:
-        """Return the ends of what the integers stand for; None before the scale is set.
+        """Return the bounds of the values that the integers encode; None before the scale is set.
 
         Returns:
             Both ends; None before the first batch.

@@ -143,7 +143,7 @@ class HistogramQuantizer(RangeQuantizer):
             self._update_scale()
 
     def calibration(self) -> Calibration:
-        """Return how the target is quantized, with the ends of its integers."""
+        """Return the calibration of the target, with the bounds of its integers."""
         qmin, qmax = self.integer.range
         return {**super().calibration(), "tracked_qmin": qmin, "tracked_qmax": qmax}
 

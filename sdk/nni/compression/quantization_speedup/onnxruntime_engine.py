@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU behind the port of engines."""
+"""Adapter of ONNX Runtime on the CPU to the engine interface."""
 
 import importlib.util
 from collections.abc import Sequence

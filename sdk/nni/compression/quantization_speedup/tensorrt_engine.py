@@ -1,4 +1,4 @@
-"""NVIDIA TensorRT behind the port of engines."""
+"""Adapter of NVIDIA TensorRT to the engine interface."""
 
 import importlib
 import importlib.util

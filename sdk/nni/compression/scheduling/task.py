@@ -1,4 +1,4 @@
-"""Tasks of an iterative pruning: what one iteration starts from, and what it ends with."""
+"""Tasks of an iterative pruning: input and result of one iteration."""
 
 import math
 from collections.abc import Mapping

@@ -79,7 +79,7 @@ class TaskFolder:
         return path
 
     def save_compact(self, task_id: int, model: nn.Module, masks: Masks) -> tuple[Path, Path]:
-        """Write the result of a task, unless it is there; return paths of model and masks.
+        """Write the result of a task, unless it was written; return paths of model and masks.
 
         Args:
             task_id: number of the task.

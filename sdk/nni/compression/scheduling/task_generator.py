@@ -178,7 +178,7 @@ class TaskGenerator(ABC):
         return self._tasks[task_id]
 
     def save_result(self, task_result: TaskResult) -> tuple[Path, Path]:
-        """Write model and masks of a result, unless they are there; return their paths.
+        """Write model and masks of a result, unless they were written; return their paths.
 
         Args:
             task_result: the result.

@@ -131,7 +131,7 @@ class Adaptation:
         return bool(undo.attributes)
 
     def _size_changes(self, path: str) -> dict[int, int]:
-        """Return the new size by old size in the operations of a module; ambiguous ones drop."""
+        """Return the new size by old size in the operations of a module, without ambiguous ones."""
         pairs: dict[int, set[int]] = {}
         graph = self.dependencies.graph
         for node in graph.nodes:

@@ -282,7 +282,7 @@ def reorder(state: Propagation, node: Node) -> None:
 
 
 def pad(state: Propagation, node: Node) -> None:
-    """Propagate channels through padding; an axis that shrinks gets frozen slots at its ends."""
+    """Propagate channels through padding: padded slots are frozen, and a cropped axis."""
     source = node.args["self"]
     shape, widths = state.shape(source), node.args["pad"]
     rank = len(shape)

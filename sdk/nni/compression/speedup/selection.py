@@ -88,7 +88,7 @@ def _component(balances: Sequence[Ids], sparsity: float) -> Component:
 
 
 def _deficits(component: Component, counts: Counts) -> Counts:
-    """Return by how much each row falls behind the fullest row of its balance.
+    """Return by how many units each row has fewer than the fullest row of its balance.
 
     `counts` has the rows of the table on axis 0.
     """

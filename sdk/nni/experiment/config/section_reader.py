@@ -50,7 +50,7 @@ class SectionReader:
         self.findings.problems.append(Problem(self._path(name), rule, value, remedy))
 
     def given(self, name: str) -> bool:
-        """Return True if the field is there and not null."""
+        """Return True if the section has the field, and it is not null."""
         return self._fields.get(name) is not None
 
     def raw(self, name: str) -> Any:  # noqa: ANN401 - any YAML value

@@ -139,7 +139,7 @@ def order_of(parameter: PcsParameter, value: Value) -> float:
 
 
 def _range(parameter: PcsParameter) -> tuple[float, float]:
-    """Return the ends of a parameter's scale, log if declared; half a step wider if discrete."""
+    """Return the bounds of a parameter's scale, log if declared; half a step wider if discrete."""
     low, high = parameter.low, parameter.high
     if parameter.options:
         low, high = 0.0, len(parameter.options) - 1.0

@@ -66,7 +66,7 @@ class Matern:
 
 
 def _tabulate(nu: float) -> tuple[Floats, Floats, Floats]:
-    """Return square roots of z = sqrt(2 nu) r, with the correlation and steepness there."""
+    """Return a table of square roots of z = sqrt(2 nu) r, with correlation and steepness at z."""
     roots = np.linspace(1e-3, math.sqrt(_FAR), _TABLE_SIZE)
     z = roots**2
     scale = (1.0 - nu) * math.log(2.0) - math.lgamma(nu)

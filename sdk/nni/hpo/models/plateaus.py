@@ -119,7 +119,7 @@ class PlateauModel:
         return KnownPlateaus(self._widths, np.array([*vectors[-_REMEMBERED:], *running]))
 
     def reset(self) -> None:
-        """Drop the widths: the results are others."""
+        """Discard the fitted widths, because the results have changed."""
         self._fitted, self._widths = 0, None
 
 

@@ -207,7 +207,7 @@ class ManagedTuner(Tuner):
                 ) from error
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Set the tuner's space; check queued configurations, and drop those it now forbids.
+        """Set the tuner's space; check queued configurations, and discard those outside of it.
 
         With the first space the tuner gets the samples of earlier searches; a later one removes
         enqueued configurations that violate its constraints.

@@ -394,7 +394,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         return accepted(draws, values.tolist(), self._prior)
 
     def _any_untaken_draw(self, taken: set[VectorKey]) -> Floats | None:
-        """Return a draw of the prior that is not taken; None if there seems to be none."""
+        """Return a draw of the prior that is not taken; None if all of the space seems taken."""
         size = self._space.size
         listed = size is not None and size <= _MOST_LISTED
         for _ in range(_DRAWS if listed else _MOST_DRAWS):

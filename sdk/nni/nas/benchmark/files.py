@@ -23,7 +23,7 @@ PUBLISHED_FILES: Final = {
 
 
 class BenchmarkFileMissingError(FileNotFoundError):
-    """Error that a benchmark's file is in none of the folders; says how to place one there.
+    """Error that a benchmark's file is in none of the folders; says how to get the file.
 
     Args:
         benchmark: name of the benchmark.

@@ -47,7 +47,7 @@ class BenchmarkWriter:
         trial_id: int | None = None,
         config_id: int | None = None,
     ) -> None:
-        """Insert a trial, its intermediate results, and its config unless it is there.
+        """Insert a trial, its intermediate results, and its config unless that is already stored.
 
         Args:
             stats: instance of the schema's `stats`.

@@ -412,7 +412,7 @@ class NasExperiment(TrialQueries):
     # Trials
 
     def _trial_experiment(self) -> TrialExperiment | None:
-        """Return the experiment of the trials; None if the models are evaluated here."""
+        """Return the experiment of the trials; None if this process evaluates the models."""
         platform = getattr(self._engine, "platform", None)
         experiment: TrialExperiment | None = getattr(platform, "experiment", None)
         return experiment

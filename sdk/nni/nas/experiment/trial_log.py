@@ -47,7 +47,7 @@ class TrialLog:
         self._trial_keys: dict[str, str] = {}
 
     def read(self, message: event_pb2.Event) -> PlatformEvent | None:
-        """Convert an event of the experiment to one of the search; None if irrelevant there."""
+        """Convert an event of the experiment to one of the search; None if it has no use for it."""
         match message.WhichOneof("kind"):
             case "custom_trial_added":
                 added = message.custom_trial_added

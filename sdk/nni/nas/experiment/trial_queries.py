@@ -41,7 +41,7 @@ class SearchTrials(Protocol):
         ...
 
     def update_max_trial_number(self, value: int) -> None:
-        """Set how many trials there may be."""
+        """Set the maximum number of trials."""
         ...
 
     def update_max_experiment_duration(self, value: float | str | timedelta) -> None:

@@ -72,7 +72,7 @@ def _search(parts: ExplorationParts, first: dict[str, Any], trials: PipeTrials) 
 
 
 def _submitting(strategy: Strategy) -> Strategy:
-    """Return the strategy to run here; a one-shot one is wrapped to be trained in one trial."""
+    """Return the strategy for this process; a one-shot one is wrapped to train in one trial."""
     if not strategy.is_one_shot:
         return strategy
     from nni.nas.strategy.oneshot.base import OneShotStrategy

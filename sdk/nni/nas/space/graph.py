@@ -104,12 +104,12 @@ class Node:
 
     @property
     def incoming_edges(self) -> list[Edge]:
-        """Edges that end here, in the order of their insertion."""
+        """Edges that end at this node, in the order of their insertion."""
         return [edge for edge in self.graph.edges if edge.tail is self]
 
     @property
     def outgoing_edges(self) -> list[Edge]:
-        """Edges that begin here, in the order of their insertion."""
+        """Edges that begin at this node, in the order of their insertion."""
         return [edge for edge in self.graph.edges if edge.head is self]
 
     @property

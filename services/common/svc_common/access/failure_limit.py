@@ -26,7 +26,7 @@ class _Count:
 
 
 class FailureLimit:
-    """Counter of wrong credentials by address; over the limit only callers known there may pass.
+    """Counter of wrong credentials by address; over the limit only callers known by it may pass.
 
     Args:
         allowed: failures of one address within the window.
@@ -47,7 +47,7 @@ class FailureLimit:
         self._good: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def check(self, address: str, caller: str | None, now_s: float) -> None:
-        """Raise if an address failed too often; known callers pass, and valid ones on loopback.
+        """Raise if an address failed too often; callers known by it, or valid on loopback, pass.
 
         Args:
             address: of the caller, without port.

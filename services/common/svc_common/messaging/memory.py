@@ -83,7 +83,7 @@ class InMemoryEventLog:
     async def read(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield an experiment's log behind `after_sequence` up to its end at the call."""
+        """Yield an experiment's log after `after_sequence` up to its end at the call."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready()
         for sequence, record in self._stream.matching(subject, after_sequence):
@@ -92,7 +92,7 @@ class InMemoryEventLog:
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield an experiment's log behind `after_sequence`, then each new message, for ever."""
+        """Yield an experiment's log after `after_sequence`, then each new message, for ever."""
         subject = subjects.event_subject(experiment_id)
         async for batch in self._bus.follow(self._stream, subject, after_sequence):
             for sequence, record in batch:
@@ -135,7 +135,7 @@ class InMemoryInbox:
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[list[InboxMessage], None]:
-        """Yield lists of messages to an experiment's manager behind `after_sequence`, for ever."""
+        """Yield lists of messages to an experiment's manager after `after_sequence`, for ever."""
         pattern = subjects.inbox_filter(experiment_id)
         async for batch in self._bus.follow(self._stream, pattern, after_sequence):
             yield [
@@ -380,7 +380,7 @@ class InMemoryLogLines:
     async def follow(
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogChunk, None]:
-        """Yield a trial's stored output behind `after_sequence`, then new output, for ever."""
+        """Yield a trial's stored output after `after_sequence`, then new output, for ever."""
         subject = subjects.log_subject(experiment_id, trial_id)
         async for batch in self._bus.follow(self._stream, subject, after_sequence):
             for sequence, record in batch:
@@ -531,7 +531,7 @@ class InMemoryBus:
     async def follow(
         self, stream: Stream, pattern: str, after: int
     ) -> AsyncGenerator[list[tuple[int, Record]], None]:
-        """Yield batches of a stream's messages matching a pattern behind `after`, until closed."""
+        """Yield batches of a stream's messages after `after` that match a pattern, until closed."""
         changed = asyncio.Event()
         stream.grown.append(changed.set)
         self._followers.append(changed)

@@ -71,7 +71,7 @@ class Stream:
         return self.last
 
     def matching(self, pattern: str, after: int) -> list[tuple[int, Record]]:
-        """Return (sequence, message) behind `after` for subjects that match the pattern."""
+        """Return (sequence, message) of messages after `after` whose subjects match the pattern."""
         return [
             (sequence, record)
             for sequence, record in self.records.items()

@@ -54,7 +54,7 @@ class NatsInbox:
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[list[InboxMessage], None]:
-        """Yield lists of messages to an experiment's manager behind `after_sequence`, for ever."""
+        """Yield lists of messages to an experiment's manager after `after_sequence`, for ever."""
         pattern = subjects.inbox_filter(experiment_id)
         async for batch in self._js.follow(subjects.STREAM_INBOX, pattern, after_sequence):
             yield [
@@ -173,7 +173,7 @@ class NatsLogLines:
     async def follow(
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogChunk, None]:
-        """Yield a trial's stored output behind `after_sequence`, then new output, for ever."""
+        """Yield a trial's stored output after `after_sequence`, then new output, for ever."""
         subject = subjects.log_subject(experiment_id, trial_id)
         async for batch in self._js.follow(subjects.STREAM_LOGS, subject, after_sequence):
             for stored in batch:

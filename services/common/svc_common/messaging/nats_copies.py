@@ -38,7 +38,7 @@ class DirectReader:
         self._subject = f"{jetstream.api_prefix}.DIRECT.GET.{stream}"
 
     async def batch(self, pattern: str, after: int) -> list[Stored]:
-        """Return up to 1,000 messages of a pattern behind `after`, retrying; empty: there are none.
+        """Return up to 1,000 messages of a pattern after `after`, retrying; empty: there are none.
 
         Raises:
             JetStreamError: the server refuses.

@@ -87,7 +87,7 @@ class NatsEventLog:
     async def read(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield an experiment's log behind `after_sequence` up to its end at the call."""
+        """Yield an experiment's log after `after_sequence` up to its end at the call."""
         subject = subjects.event_subject(experiment_id)
         async with aclosing(self._read(subject, after_sequence)) as messages:
             async for stored in messages:
@@ -96,7 +96,7 @@ class NatsEventLog:
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield an experiment's log behind `after_sequence`, then each new message, for ever."""
+        """Yield an experiment's log after `after_sequence`, then each new message, for ever."""
         subject = subjects.event_subject(experiment_id)
         copies = subjects.copy_subject(experiment_id)
         async with aclosing(self._follow(subject, copies, after_sequence)) as messages:
@@ -130,7 +130,7 @@ class NatsEventLog:
     async def _follow(
         self, pattern: str, copies: str, after: int
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield messages behind `after`, then live copies for ever; fill gaps by reading again."""
+        """Yield messages after `after`, then live copies for ever; fill gaps by reading again."""
         try:
             async with CopyFeed(self._js, copies) as feed:
                 while True:

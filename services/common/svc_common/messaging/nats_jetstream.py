@@ -242,7 +242,7 @@ class JetStream:
     async def follow(
         self, stream: str, subject: str, after_sequence: int
     ) -> AsyncGenerator[list[Stored], None]:
-        """Yield a stream's messages behind `after_sequence` in batches, in order, for ever."""
+        """Yield a stream's messages after `after_sequence` in batches, in order, for ever."""
         follower = _Follower(self, stream, subject, after_sequence)
         try:
             while True:

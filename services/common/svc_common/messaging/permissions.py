@@ -128,7 +128,7 @@ def nas_user(name: str = subjects.NAS) -> BusUser:
 
 
 def fleet_user(name: str = FLEET) -> BusUser:
-    """Return the NATS user of the fleet: reads pools and presences, publishes states and orders.
+    """Return the fleet's NATS user: reads pools and presence messages, publishes states, orders.
 
     It orders agents to take no more trials; the subjects of orders do not tell one kind from
     another. The stream of pools is read whole; it has no secrets.

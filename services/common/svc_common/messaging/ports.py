@@ -38,7 +38,7 @@ class LogMessage:
 
     @property
     def is_loading(self) -> bool:
-        """True if the log is being loaded: while it ends here, no process may act on it."""
+        """True if the log is being loaded: no process may act on it while this message is last."""
         return self.append_id.startswith(LOADING)
 
 
@@ -147,13 +147,13 @@ class EventLog(Protocol):
         ...
 
     def read(self, experiment_id: str, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
-        """Yield the messages behind `after_sequence` up to the end of the log at the call."""
+        """Yield the messages after `after_sequence` up to the end of the log at the call."""
         ...
 
     def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield an experiment's log behind `after_sequence`, then each new message, for ever.
+        """Yield an experiment's log after `after_sequence`, then each new message, for ever.
 
         In order, each exactly once, also across reconnections.
         """
@@ -195,7 +195,7 @@ class Inbox(Protocol):
     def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[list[InboxMessage], None]:
-        """Yield lists of messages to an experiment's manager behind a sequence, for ever.
+        """Yield lists of messages to an experiment's manager after a sequence, for ever.
 
         Each item is the non-empty list of the messages that have arrived since the last one, in
         order, each message exactly once, also across reconnections. A slow reader gets longer
@@ -363,7 +363,7 @@ class LogLines(Protocol):
     def follow(
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogChunk, None]:
-        """Yield a trial's stored output behind `after_sequence`, then new output, for ever."""
+        """Yield a trial's stored output after `after_sequence`, then new output, for ever."""
         ...
 
     async def last_sequence(self, experiment_id: str, trial_id: str) -> int:

@@ -30,7 +30,7 @@ def set_aside(path: Path, reason: str) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Create a folder with mode 0700, or close it to others, best effort; rename a file there.
+    """Create a folder with mode 0700, or close it to others, best effort; rename a file in its way.
 
     A folder of this user that others can enter is closed to them.
 

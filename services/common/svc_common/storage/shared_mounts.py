@@ -60,7 +60,7 @@ class SharedMount:
         self._made = False
 
     def ensure(self) -> None:
-        """Mount the storage unless it is there; raise unless it has the experiment's mark then.
+        """Mount the storage unless it is mounted; raise unless it then has the experiment's mark.
 
         Another agent of this machine may have made the mount that this one has found, and unmounts
         it at its end: files written then would stay on the disk of this machine, unseen.

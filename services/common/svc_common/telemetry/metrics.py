@@ -254,7 +254,7 @@ class _ProcessMetrics:
         self._collector = prometheus_client.ProcessCollector(registry=None)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the library's process metrics that are documented here."""
+        """Yield those of the library's process metrics that NNI documents."""
         for family in self._collector.collect():
             if any(sample.name in _PROCESS_METRICS for sample in family.samples):
                 yield family

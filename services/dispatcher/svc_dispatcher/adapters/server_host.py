@@ -31,7 +31,7 @@ class UnreadableAnswerError(ValueError):
 
 
 class ServerHost:
-    """Algorithm host behind a gRPC session with an external algorithm's server.
+    """Algorithm host that forwards commands to an external algorithm's server by a gRPC session.
 
     An external algorithm does not receive recorded parameters: where a replay differs, the reports
     of the trials carry their parameters.

@@ -167,7 +167,7 @@ class AlgorithmState:
             self._commands.append(command)
 
     def recorded_commands(self) -> list[commands.Command]:
-        """Return the generation's commands with the recorded answer behind each request.
+        """Return the generation's commands with the recorded answer after each request.
 
         Requests are not marked as replayed, so a fresh host draws and reports its own answer; the
         parameters in the log follow each one as `Recorded`.

@@ -65,7 +65,7 @@ class InboxReader:
         return self._task is not None
 
     def start(self, after_sequence: int) -> None:
-        """Start a task that buffers INBOX messages behind the sequence ``after_sequence``."""
+        """Start a task that buffers INBOX messages after the sequence ``after_sequence``."""
         self._task = asyncio.create_task(
             self._read(after_sequence), name=f"inbox {self._experiment_id}"
         )

@@ -104,7 +104,7 @@ class ActorRegistry:
                     self._dependencies.agents.expect(actor.id, actor.experiment)
 
     async def _open_experiments(self) -> list[str]:
-        """Return the ids on the bus that are not stopped, live here or owned elsewhere.
+        """Return the ids on the bus that are not stopped, nor live in this or another manager.
 
         Store the summaries of stopped ones.
         """
@@ -120,7 +120,7 @@ class ActorRegistry:
         return [experiment_id for experiment_id in ends if experiment_id not in stopped]
 
     async def _stopped_among(self, ends: Mapping[str, int]) -> set[str]:
-        """Cache up-to-date summaries of stopped experiments among ``ends``; return their ids."""
+        """Cache current summaries of stopped experiments by last log sequence; return their ids."""
         summaries = await self._dependencies.summaries.get(ends)
         stopped = set()
         for experiment_id, summary in summaries.items():
@@ -225,7 +225,7 @@ class ActorRegistry:
         )
 
     def owned_views(self) -> list[experiment_pb2.Experiment]:
-        """Return the views of the experiments with an actor here, in no order."""
+        """Return the views of the experiments with an actor in this manager, in no order."""
         return [actor.view() for actor in self._actors.values() if actor.experiment.created]
 
     def views(self) -> list[experiment_pb2.Experiment]:
@@ -273,12 +273,12 @@ class ActorRegistry:
             await self._ownership.take(experiment_id, last.epoch if last else 0)
 
     async def release(self, experiment_id: str) -> None:
-        """Release the lease of an experiment that has no actor here."""
+        """Release the lease of an experiment that has no actor in this manager."""
         if experiment_id not in self._actors:
             await self._ownership.release(experiment_id)
 
     def exists(self, experiment_id: str) -> bool:
-        """Return whether an experiment is known here."""
+        """Return whether this manager knows an experiment."""
         return experiment_id in self._actors or experiment_id in self._summaries
 
     async def forget(self, experiment_id: str) -> None:

@@ -10,7 +10,7 @@ _PAGE: Final = 1000
 
 
 class RedisPresences:
-    """Adapter of agents' `Presences` as Redis keys that expire.
+    """`Presences` in Redis: each agent's presence message under a key that expires.
 
     Args:
         connection: open.
@@ -20,7 +20,7 @@ class RedisPresences:
         self._connection = connection
 
     async def keep(self, presences: Mapping[str, bytes], ttl_s: float) -> None:
-        """Set each agent's encoded presence in Redis by one pipeline, to expire after ``ttl_s``."""
+        """Set each agent's presence message in Redis by one pipeline, to expire after ``ttl_s``."""
         ttl_ms = max(1, round(ttl_s * 1000))
         with self._connection.errors():
             async with self._connection.commands.pipeline(transaction=False) as pipeline:
@@ -29,12 +29,12 @@ class RedisPresences:
                 await pipeline.execute()
 
     async def forget(self, runner_id: str) -> None:
-        """Delete the presence of an agent; nothing happens if there is none."""
+        """Delete the presence message of an agent; do nothing if there is none."""
         with self._connection.errors():
             await self._connection.commands.delete(PRESENCE_KEY + runner_id)
 
     async def all(self) -> dict[str, bytes]:
-        """Scan Redis for all unexpired presences; return {agent id: encoded presence}."""
+        """Scan Redis for all unexpired presence messages; return {agent id: encoded message}."""
         found: dict[str, bytes] = {}
         cursor = 0
         with self._connection.errors():

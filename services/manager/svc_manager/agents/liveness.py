@@ -61,7 +61,7 @@ LEAVING_S: Final = 35.0
 
 @dataclass(slots=True)
 class Agent:
-    """Last presence received from an agent, its time, and whether the agent has fallen silent."""
+    """Last presence message of an agent, its time, and whether the agent has fallen silent."""
 
     presence: task_pb2.RunnerPresence
     seen_s: float
@@ -79,7 +79,7 @@ class Agent:
 
     @property
     def known(self) -> bool:
-        """True if this manager has received a presence of the agent."""
+        """True if this manager has received a presence message of the agent."""
         return self.seen_at_ms > 0
 
 
@@ -161,7 +161,7 @@ class AgentMonitor:
                 self._changed.set()
 
     def of_pools(self, pools: Collection[str]) -> list[str]:
-        """Return the ids of agents of these pools that have sent a presence and are not silent."""
+        """Return the ids of these pools' agents that send presence messages and are not silent."""
         return [
             key
             for key, agent in self._agents.items()
@@ -200,7 +200,7 @@ class AgentMonitor:
         return facts
 
     def get(self, runner_id: str) -> Agent | None:
-        """Return a known agent; None: no presence of it has arrived."""
+        """Return a known agent; None: no presence message of it has arrived."""
         agent = self._agents.get(runner_id)
         return agent if agent is not None and agent.known else None
 
@@ -210,7 +210,7 @@ class AgentMonitor:
         return agent is None or agent.presence.host_name in {"", host_name}
 
     async def listen(self) -> None:
-        """Read agents' presences from the bus, open their pools, handle them; until cancelled."""
+        """Read agents' presence messages, open their pools, handle them; until cancelled."""
         feed = await self._bus.signals.subscribe(subjects.ALL_PRESENCES)
         async with aclosing(feed):
             async for signal in feed:
@@ -252,7 +252,7 @@ class AgentMonitor:
         return True
 
     def handle_presence(self, presence: task_pb2.RunnerPresence) -> None:
-        """Store an agent's presence; notify experiments of a restart, or of attempts it affects."""
+        """Store an agent's presence message; notify experiments of restart, affected attempts."""
         now_s = self._clock.monotonic_s()
         agent = Agent(presence, now_s, int(self._clock.now().timestamp() * 1000))
         if presence.leaving:
@@ -413,7 +413,7 @@ class AgentMonitor:
 def _entry_of(
     presence: task_pb2.RunnerPresence, experiment_id: str, trial: Trial
 ) -> task_pb2.HeldTrial | None:
-    """Return the entry for a trial's current attempt in an agent's presence; None: none."""
+    """Return the entry for a trial's current attempt in an agent's presence message, or None."""
     for held in presence.trials:
         if (held.experiment_id, held.trial_id, held.attempt) == (
             experiment_id,
@@ -440,12 +440,12 @@ def _next_check_s(agent: Agent, now_s: float) -> float:
 
 
 def _held(presence: task_pb2.RunnerPresence) -> set[HeldAttempt]:
-    """Return the attempts that a presence lists."""
+    """Return the attempts that a presence message lists."""
     return {HeldAttempt(held.trial_id, held.attempt, held.claim_id) for held in presence.trials}
 
 
 def _unheld(experiment: Experiment, presence: task_pb2.RunnerPresence) -> list[HeldAttempt]:
-    """Return the attempts that the log assigns to an agent but its presence does not list."""
+    """Return attempts that the log assigns to an agent, but its presence message does not list."""
     named = [
         HeldAttempt(trial.id, trial.attempt, trial.claim_id)
         for trial in experiment.live.values()

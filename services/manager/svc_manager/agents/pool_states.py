@@ -128,7 +128,7 @@ class PoolStates:
         )
 
     def _exists(self, pool: str) -> bool:
-        """Return whether a pool is there: of this machine, of an experiment, or defined."""
+        """Return whether a pool exists: of this machine, of an experiment, or defined."""
         of_installation = pool != LOCAL_POOL and experiment_of_pool(pool) is None
         return not of_installation or pool in self._defined
 

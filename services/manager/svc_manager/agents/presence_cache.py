@@ -1,4 +1,4 @@
-"""Cache of agents' last presences, from which a starting manager knows the agents."""
+"""Cache of agents' last presence messages, from which a starting manager knows the agents."""
 
 import asyncio
 from contextlib import aclosing
@@ -15,7 +15,7 @@ from svc_manager.ports import Presences
 
 
 class PresenceCache:
-    """Cache of agents' presences in a shared store, so that a restarted manager knows them.
+    """Cache of agents' presence messages in a shared store, for a manager that restarts.
 
     Call order: `recall` once, before experiments are loaded; then `listen` and `write` as tasks.
     Failures of the store are logged: agents are then known from their next presence.
@@ -36,7 +36,7 @@ class PresenceCache:
         self._away = False
 
     async def recall(self) -> None:
-        """Pass all stored presences to the agent monitor, at the start; only log a failed read."""
+        """Pass all stored presence messages to the agent monitor; only log a failed read."""
         try:
             kept = await self._presences.all()
         except ServiceError as error:
@@ -48,7 +48,7 @@ class PresenceCache:
                 self._agents.handle_presence(presence)
 
     async def listen(self) -> None:
-        """Collect agents' newest and last presences for the next write; until cancelled."""
+        """Collect agents' newest and last presence messages for the next write; until cancelled."""
         feed = await self._signals.subscribe(subjects.ALL_PRESENCES)
         async with aclosing(feed):
             async for signal in feed:
@@ -63,7 +63,7 @@ class PresenceCache:
                 self._changed.set()
 
     async def write(self) -> None:
-        """Write collected presences to the store and delete those of agents that left, for ever.
+        """Store collected presence messages and delete those of agents that left, for ever.
 
         Presences that arrive meanwhile make the next batch.
         """

@@ -142,7 +142,7 @@ class SharedStorages:
     async def fetch(
         self, experiment_id: str, trial_id: str, storage: SharedStorage, target: SafeFolder
     ) -> bool:
-        """Copy a trial's files from the storage; return False if not mounted here or missing.
+        """Copy a trial's files from the storage; return False if it or they are missing.
 
         Args:
             experiment_id: experiment of the trial.

@@ -332,7 +332,7 @@ class ExperimentStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentTimeCounted:
-    """The execution time was counted; it continues from here."""
+    """The execution time was counted; it continues from this sum."""
 
     execution_time_ms: int
 

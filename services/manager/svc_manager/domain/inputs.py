@@ -165,7 +165,7 @@ class AlgorithmGaveUp:
 
 @dataclass(frozen=True, slots=True)
 class HeldAttempt:
-    """Trial, attempt and claim that an agent's presence lists as held."""
+    """Trial, attempt and claim that an agent's presence message lists as held."""
 
     trial_id: str
     attempt: int
@@ -189,7 +189,7 @@ class AgentSilent:
 
 @dataclass(frozen=True, slots=True)
 class AgentOverdue:
-    """Two missing presences of an agent."""
+    """Two missing presence messages of an agent."""
 
     runner_id: str
 

@@ -22,7 +22,7 @@ def file_of(records: Iterable[tuple[int, bytes]]) -> bytes:
 
 
 def damaged_bytes(file: BinaryIO, end: int) -> int:
-    """Return how many bytes behind a log file's last whole record are damaged; 0 for a torn write.
+    """Return how many bytes after a log file's last whole record are damaged; 0 for a torn write.
 
     Args:
         file: open file.

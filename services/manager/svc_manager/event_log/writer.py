@@ -41,7 +41,7 @@ class LogWriter:
         self._stopping = False
 
     async def append(self, payload: bytes, expected_sequence: int) -> int:
-        """Append a batch behind a known sequence, again while the bus is full; return its sequence.
+        """Append a batch after a known sequence, retry while the bus is full; return its sequence.
 
         Raises:
             LostOwnershipError: another manager owns the experiment.

@@ -176,7 +176,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def FollowEvents(
         self, request: pb.FollowEventsRequest, context: Context
     ) -> AsyncIterator[pb.FollowEventsResponse]:
-        """Stream an experiment's events behind a position; with `follow`, later ones too."""
+        """Stream an experiment's events after a position; with `follow`, new ones too."""
         feed = self._experiments.follow_events(
             request.experiment_id,
             request.after if request.HasField("after") else None,

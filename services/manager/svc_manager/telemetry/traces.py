@@ -30,7 +30,7 @@ class TrialTraces:
     def record_events(
         self, experiment: Experiment, appended: Sequence[events.Event], now_ms: int
     ) -> None:
-        """Record spans for trial starts and ends; note or drop times of parameter requests."""
+        """Record spans for starts and ends of trials; keep or discard parameter requests' times."""
         for event in appended:
             match event:
                 case events.TrialEnded():

@@ -421,7 +421,7 @@ class Activations:
                 await self._registry.release(experiment_id)
 
     async def _moved(self, actor: ExperimentActor, reopening: ReopenRequest) -> str:
-        """Return the folder to which an experiment moves, if its log is there; empty: it stays.
+        """Return the folder to which an experiment moves, if that holds its log; empty: it stays.
 
         Raises:
             InvalidArgumentError: the folder holds another experiment's log, or none, or the

@@ -104,7 +104,7 @@ async def _run_probe(name: str, probe: Probe) -> list[Finding]:
 
 
 def stream_findings(facts: Iterable[StreamFacts]) -> Iterator[Finding]:
-    """Yield a finding for each stream of the bus: missing, replicas behind, or its size."""
+    """Yield a finding for each stream of the bus: missing, lagging replicas, or its size."""
     by_name = {stream.name: stream for stream in facts}
     for name in _STREAMS:
         stream = by_name.get(name)

@@ -127,7 +127,7 @@ class Experiments:
         self._finished: tuple[tuple[str, int], Finished] | None = None
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
-        """Validate a configuration and start a new experiment; a refusal leaves nothing behind.
+        """Validate a configuration and start a new experiment; remove all of it if it is refused.
 
         Raises:
             InvalidArgumentError: the configuration breaks a rule.
@@ -343,7 +343,7 @@ class Experiments:
         *,
         follow: bool = True,
     ) -> AsyncGenerator[service_pb2.FollowEventsResponse, None]:
-        """Yield an experiment's events behind a position; with ``follow`` also later ones.
+        """Yield an experiment's events after a position; with ``follow`` also new ones.
 
         A negative sequence in ``after`` stands for the current end of the log. The caller closes
         the generator (`contextlib.aclosing`).

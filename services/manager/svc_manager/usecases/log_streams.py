@@ -56,7 +56,7 @@ async def follow_events(
     *,
     follow: bool,
 ) -> AsyncGenerator[service_pb2.FollowEventsResponse, None]:
-    """Yield an experiment's events behind a position, with secrets masked; follow new ones."""
+    """Yield an experiment's events after a position, with secrets masked; follow new ones."""
     start = (after.sequence, after.index) if after is not None else (0, -1)
     before = max(0, start[0] - 1)
     read = events.follow if follow else events.read
@@ -74,7 +74,7 @@ async def follow_events(
 
 
 class LogStreams:
-    """Reader of experiments' logs and trials' output, from files here or over the bus.
+    """Reader of experiments' logs and trials' output, from files on this machine or over the bus.
 
     The files of a trial on this machine are followed as they grow. Files on other machines are
     missing here, or a shared file system would not signal their growth: their agents send the
@@ -222,7 +222,7 @@ class LogStreams:
         *,
         follow: bool,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Return the pieces of an attempt's log, of its file here or of the bus."""
+        """Return the pieces of an attempt's log, from its file on this machine or from the bus."""
         name = f"trials/{trial_id}/{_TRIAL_FILES[source]}"
         trial = actor.experiment.trials[trial_id]
         await self.fetch(actor, trial_id)
@@ -318,7 +318,7 @@ class LogStreams:
 
 
 async def _wait_started(actor: ExperimentActor, trial_id: str) -> None:
-    """Wait until a trial is no longer WAITING; raise if the experiment is closed here."""
+    """Wait until a trial is no longer WAITING; raise if this manager closes the experiment."""
     while True:
         change = actor.next_change
         if actor.experiment.trials[trial_id].state is not TrialState.WAITING:

@@ -307,7 +307,7 @@ class Exploration:
 
 
 def _is_obsolete(line: strategy_lines.StrategyInput, forgotten: set[str]) -> bool:
-    """Return whether a new generation drops a line: open, close, or of a forgotten candidate."""
+    """Return whether a new generation discards a line: open, close, or of a forgotten candidate."""
     match line:
         case strategy_lines.Closed() | strategy_lines.Opened():
             return True

@@ -50,7 +50,7 @@ def runner_id(folder: Path, given: str = "") -> str:
 
 
 def _known_id(path: Path) -> str:
-    """Read the agent id from a file; empty: none there, or it is damaged and was renamed.
+    """Read the agent id from a file; empty: there is no file, or a damaged one, now renamed.
 
     Raises:
         OSError: the file cannot be read or renamed.

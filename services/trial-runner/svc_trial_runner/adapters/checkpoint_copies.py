@@ -88,7 +88,7 @@ class DiskCheckpointCopies:
         return root / _ARCHIVE
 
     def pack(self, folder: Path) -> Path:
-        """Pack a copy into an archive beside it, replacing one there; return the archive's path."""
+        """Pack a copy into an archive beside it, replacing an old archive; return its path."""
         archive = folder.parent / _ARCHIVE
         with self._code_user.acting():
             archive.unlink(missing_ok=True)  # what a trial puts there may be a link to anything

@@ -114,7 +114,7 @@ class ManagerBlobExchange:
         await self._put(_output_header(key, measured), lambda: io.BytesIO(data))
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """Store a file as `output/<experiment>/<trial>/<attempt>/<file>`, replacing one there."""
+        """Store a file as `output/<experiment>/<trial>/<attempt>/<file>`, replacing an old one."""
         small = None if self._by_url else await asyncio.to_thread(_read_small, path)
         if small is not None:
             measured = _Measured(hashlib.sha256(small).hexdigest(), len(small))

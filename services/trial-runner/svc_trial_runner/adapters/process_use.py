@@ -93,7 +93,7 @@ def _threads(pid: int) -> list[str]:
 
 
 def _stat(pid: int) -> list[bytes] | None:
-    """Return the fields of a process behind its name; None: it has ended."""
+    """Return the fields of `/proc/<pid>/stat` after the process name; None: it has ended."""
     return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split() or None
 
 

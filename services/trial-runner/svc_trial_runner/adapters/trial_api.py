@@ -1,4 +1,4 @@
-"""Trial API for interpreters of the user: behind the packages of the user, on any machine.
+"""Trial API for interpreters of the user, at the end of their import path, on any machine.
 
 An agent without an installation has the library in its own bundle only. The variable `PYTHONPATH`
 puts folders before the user's packages, so it has one folder with a `sitecustomize` that appends

@@ -193,7 +193,7 @@ class Agent:
         self._dependencies.journal.append(Closed(claim_id))
 
     def remember_ended(self, key: AttemptKey) -> None:
-        """Add an attempt to the bounded list of those that must not run here again."""
+        """Add an attempt to the bounded list of ended ones, which this agent must not run again."""
         self._ended[key] = None
         if len(self._ended) > _ENDED_KEPT:
             del self._ended[next(iter(self._ended))]
@@ -208,7 +208,7 @@ class Agent:
     # --- orders; each has the log position of its sender, see `claims.is_outdated`
 
     def stop_trial(self, key: AttemptKey, log_sequence: int = 0) -> None:
-        """Stop an attempt that runs here and report its end, unless the order is outdated."""
+        """Stop an attempt that this agent runs and report its end, unless the order is outdated."""
         held = self._held.get(key)
         if held is not None and not is_outdated(log_sequence, held.run.work.log_sequence):
             held.run.stop(StopTrigger.STOPPED)
@@ -324,7 +324,7 @@ class Agent:
         return None
 
     def directory_of(self, experiment_id: str) -> str | None:
-        """Return the folder of an experiment that had trials here; None if unknown."""
+        """Return the folder of an experiment that had trials on this agent; None if unknown."""
         return self._dependencies.journal.state.directories.get(experiment_id)
 
     def on_change(self, call: Callable[[], None]) -> None:

@@ -90,7 +90,7 @@ class AttemptCheckpoints:
         self._over = False
 
     async def restore(self) -> None:
-        """Restore the trial's folder from the newest checkpoint, here or stored; remove it if none.
+        """Restore the trial's folder from the newest local or stored checkpoint; remove it if none.
 
         Without one, or if the store has lost it, the folder is removed, with what an earlier
         attempt has half written.

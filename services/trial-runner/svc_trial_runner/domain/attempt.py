@@ -28,7 +28,7 @@ class Phase(Enum):
 
 
 class StopTrigger(Enum):
-    """Reason to stop an attempt early: order, time limit, loss or drop."""
+    """Reason to stop an attempt early: stop order, time limit, lost task or drop order."""
 
     STOPPED = "stopped"
     """The manager requested it."""

@@ -43,7 +43,7 @@ class Claim:
 
 
 class TaskDecision(Enum):
-    """Decision about a delivered task: take it, it runs here already, or it has ended here."""
+    """Decision about a delivered task: new, already running on this agent, or ended on it."""
 
     TAKE = "take"
     RUNNING = "running"
@@ -55,7 +55,7 @@ class TaskDecision(Enum):
 def decide_task(
     key: AttemptKey, running: Iterable[AttemptKey], ended: Iterable[AttemptKey]
 ) -> TaskDecision:
-    """Decide whether a delivered task is new, runs here, or has ended here."""
+    """Decide whether a delivered task is new, runs on this agent, or has ended on it."""
     if key in running:
         return TaskDecision.RUNNING
     return TaskDecision.ENDED if key in ended else TaskDecision.TAKE

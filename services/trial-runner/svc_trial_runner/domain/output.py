@@ -43,7 +43,7 @@ class OutputLimit:
         self.dropped_bytes = 0
 
     def take(self, chunk: bytes) -> bytes:
-        """Return the part of the next chunk to write now; buffer the tail; mark the first drop."""
+        """Return the part of the next chunk to write now; buffer the tail; mark the first cut."""
         size = len(chunk)
         if size <= self._left_bytes:
             self._left_bytes -= size

@@ -38,7 +38,7 @@ class PlatformError(ServiceError):
 
 
 class PlatformAdapter(Protocol):
-    """Interface of one platform of one pool: starts, lists and ends agents there.
+    """Interface of one platform of one pool: starts, lists and terminates its agents.
 
     Every method may be called again after a failure or a kill at any instant: it continues from
     what is on the platform. Calls of one adapter do not overlap, except `wait_changed` and
@@ -51,7 +51,7 @@ class PlatformAdapter(Protocol):
         ...
 
     async def prepare(self) -> None:
-        """Bring to the platform what its agents need (bundle, relay); do nothing if it is there.
+        """Bring to the platform what its agents need (bundle, relay), unless it has it already.
 
         Raises:
             PlatformError: the platform cannot be reached or refuses.

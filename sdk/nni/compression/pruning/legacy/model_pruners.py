@@ -1,4 +1,4 @@
-"""Pruners whose arguments NNI 1.x shares, and whose `compress` returns the model there."""
+"""Pruners with the same arguments in NNI 1.x, where `compress` returned the model only."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

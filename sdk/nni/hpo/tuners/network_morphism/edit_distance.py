@@ -133,7 +133,7 @@ def _cheapest_path(
     row_price: list[float],
     column_price: list[float],
 ) -> tuple[int, list[int]]:
-    """Return the free column that ends the path, and the column before each; update the prices."""
+    """Return the path's last, free column, and each column's predecessor; update the prices."""
     columns = len(costs[0])
     slack, came_from = [math.inf] * columns, [columns] * columns
     waiting, column, done = list(range(columns)), columns, [columns]

@@ -101,7 +101,7 @@ def _some_connected(graph: Graph, rng: Random, merge: str) -> Graph | None:
 
 
 def deeper(graph: Graph, node: int, kernel: int) -> Graph:
-    """Return the graph with one more layer and its ReLU behind a ReLU.
+    """Return the graph with one more layer and its ReLU inserted after a ReLU.
 
     Args:
         graph: the parent.
@@ -227,7 +227,7 @@ def _sources(graph: Graph, node: int) -> set[int] | None:
 
 
 def _spliced(graph: Graph, node: int, added: Sequence[Layer], operation: JsonValue) -> Graph:
-    """Return the graph with layers inserted behind a node, between it and its readers.
+    """Return the graph with layers inserted after a node, between it and its readers.
 
     Args:
         graph: the parent.

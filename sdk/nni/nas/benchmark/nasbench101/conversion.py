@@ -131,7 +131,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """Return the protobuf varint at a position of a message, and the position behind it."""
+    """Return the protobuf varint at a position of a message, and the position after it."""
     value = shift = 0
     while True:
         byte = message[at]

@@ -205,7 +205,7 @@ def _operator(
 
 
 def _outputs(kind: str, merge_op: Merge, num_nodes: int) -> int | MutableExpression:
-    """Return how many nodes a cell's output concatenates; an expression for loose ends."""
+    """Return how many nodes a cell's output concatenates: all, or an expression of the unused."""
     if merge_op == "all":
         return num_nodes
     with label_scope(kind):

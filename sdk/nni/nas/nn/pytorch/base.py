@@ -394,7 +394,7 @@ def dry_run(space: str) -> Iterator[None]:
 
 
 def default_value(mutable: LabeledMutable) -> Any:  # noqa: ANN401 - the value of any label
-    """Return a leaf's value in the dry run's sample if it is valid there, else its own default.
+    """Return a leaf's value in the dry run's sample, if valid for the leaf; else its own default.
 
     Args:
         mutable: leaf.

@@ -51,7 +51,7 @@ class StrategyMiddleware(Middleware):
                 self._history[id(model)] = model
 
     def list_models(self, status: ModelStatus | None = None) -> Iterable[ExecutableModelSpace]:
-        """Return the models that were submitted here; without a history, those of the engine below.
+        """Return the models submitted to this middleware; without a history, to the engine below.
 
         Args:
             status: only those of this status; None for all.

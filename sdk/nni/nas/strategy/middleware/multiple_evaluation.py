@@ -84,7 +84,7 @@ class MultipleEvaluation(StrategyMiddleware):
             self.engine.submit_models(*replicas)
 
     def list_models(self, status: ModelStatus | None = None) -> Iterable[ExecutableModelSpace]:
-        """Return the models that were submitted here; without a history, those that run.
+        """Return the models submitted to this middleware; without a history, the running ones.
 
         Args:
             status: only those of this status; None for all.

@@ -1,4 +1,4 @@
-"""Number of a TCP port in a private file, so that a program listens there again after a restart."""
+"""Number of a TCP port in a private file, so that a program listens at it again when restarted."""
 
 from pathlib import Path
 from typing import Final

@@ -120,14 +120,14 @@ def is_stopped(pool: Pool, need: PoolNeed, timers: Timers) -> bool:
 
 
 def is_silent(pool: Pool, record: AgentRecord, now_s: float) -> bool:
-    """Return whether an agent that has sent presences sent none lately, though the bus is up."""
+    """Return whether an agent has stopped sending presence messages, though the bus is up."""
     return (
         pool.listening and record.heard_s is not None and now_s >= record.heard_s + SILENT_AFTER_S
     )
 
 
 def _lost(pool: Pool, timers: Timers) -> Iterator[tuple[AgentName, str]]:
-    """Yield agents to give up: no presence since the start, or none for too long."""
+    """Yield agents to give up: no presence message since the start, or none for too long."""
     if not pool.listening:
         return
     for record in live(pool.agents.values()):
@@ -281,7 +281,7 @@ def _has_overstayed(record: AgentRecord, timers: Timers) -> bool:
 
 
 def _is_needless(pool: Pool, need: PoolNeed, record: AgentRecord, timers: Timers) -> bool:
-    """Return whether an agent without presence waits for a machine in a drained or long idle pool.
+    """Return whether an agent that was never present waits for a machine in a drained or idle pool.
 
     An agent that has sent a presence waits for nothing, whatever its platform says: an actor of Ray
     whose node is busy looks like one that waits.
@@ -422,7 +422,7 @@ def _is_ready(platform: PlatformRecord) -> bool:
 
 
 def is_failing(platform: PlatformRecord, now_s: float) -> bool:
-    """Return whether a platform launches nothing for now because something failed there."""
+    """Return whether a platform launches nothing for now, because an operation of it failed."""
     return any(
         back_off.permanent or back_off.until_s > now_s
         for kind, back_off in platform.back_offs.items()

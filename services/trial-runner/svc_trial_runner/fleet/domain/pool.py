@@ -1,4 +1,4 @@
-"""State of one pool: a fold of its need, of lists and results of platforms, and of presences.
+"""State of one pool: fold of its need, platforms' lists and results, and presence messages.
 
 All times are seconds of one monotonic clock, passed in. `apply` never fails: events may be late,
 repeated, or name agents that are gone.
@@ -54,7 +54,7 @@ SHORT_RUN_S: Final = 30.0
 
 @dataclass(slots=True)
 class AgentRecord:
-    """State of an agent that was ordered or found: launch, phase, presences, drain, end."""
+    """State of an agent that was ordered or found: launch, phase, presence, drain, end."""
 
     name: AgentName
     platform: str
@@ -299,7 +299,7 @@ class Pool:
             self._stop_counting(record, now_s)
 
     def _stop_counting(self, record: AgentRecord, now_s: float) -> None:
-        """Add the time of an agent that ends to that of the ended ones."""
+        """Add the run time of an ending agent to the sum over ended agents."""
         if record.counts_from_s is not None:
             self.ended_agent_s += max(0.0, now_s - record.counts_from_s)
             record.counts_from_s = None

@@ -157,7 +157,7 @@ class PlatformChanged:
 
 @dataclass(frozen=True, slots=True)
 class PresenceReceived:
-    """Event: a presence of an agent was received, with its load."""
+    """Event: a presence message of an agent was received, with its load."""
 
     name: AgentName
     trials: int
@@ -199,7 +199,7 @@ class SlotsSent:
 
 @dataclass(frozen=True, slots=True)
 class ListeningChanged:
-    """The connection to the bus is there again, or lost: then no agent can be heard."""
+    """The connection to the bus is restored, or lost: then no presence message arrives."""
 
     listening: bool
 

@@ -1,4 +1,4 @@
-"""Registry of pools: follows needs, definitions, presences and the connection to the bus."""
+"""Registry of pools: follows needs, definitions, presence messages and the bus connection."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -231,7 +231,7 @@ class Fleet:
                 self._handle_presence(signal)
 
     def _handle_presence(self, signal: Signal) -> None:
-        """Pass a presence on to the pool in the agent's name; ignore agents of others."""
+        """Pass a presence message to the pool in the agent's name; ignore other installations."""
         try:
             name = parse_agent_name(runner_of_presence(signal.subject))
             if name is None or name.installation != self._dependencies.installation:
@@ -243,7 +243,7 @@ class Fleet:
             get_logger().error("presence refused", subject=signal.subject, error=error.message)
 
     async def _follow_connection(self) -> None:
-        """Notify the pools when the bus is lost, and when it is there again."""
+        """Notify the pools when the connection to the bus is lost, and when it is restored."""
         while True:
             await self._bus.wait_connected(connected=False)
             self._broadcast(ListeningChanged(listening=False))

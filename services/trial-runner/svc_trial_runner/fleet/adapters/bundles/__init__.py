@@ -1,1 +1,1 @@
-"""Bundles: agents packed for machines without an installation, and the program that runs there."""
+"""Bundles: agents packed for machines without an installation, and the program to run them."""

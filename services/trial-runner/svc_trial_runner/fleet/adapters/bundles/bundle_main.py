@@ -1,4 +1,4 @@
-"""Entry point of an unpacked bundle, there `run.py`: the agent, or the program of the worker.
+"""Entry point of an unpacked bundle, its `run.py`: the agent, or the worker's program.
 
 `python -I -S run.py agent SETTINGS_FILE`, where `-` is stdin, and `python -I -S run.py worker
 COMMAND ...`: no package of the machine is on the path, only those of the bundle behind the standard

@@ -1,4 +1,4 @@
-"""Distributions as installed here: what an agent requires, and the files of each.
+"""Distributions installed in this environment: those that an agent requires, and their files.
 
 Those that are installed as editable are read from the folders of their packages.
 """
@@ -35,7 +35,7 @@ _FOLDERS_LEFT_OUT: Final = frozenset({"__pycache__", "tests", "node_modules"})
 
 @dataclass(frozen=True, slots=True)
 class NeededDistribution:
-    """Distribution that a bundle must have: its name, the version installed here, else a rule."""
+    """Distribution that a bundle must have: its name, the installed version, else a rule."""
 
     name: str
     """Normalized."""
@@ -47,12 +47,12 @@ class NeededDistribution:
 
     @property
     def is_own(self) -> bool:
-        """True for a distribution of NNI, which is always taken from here."""
+        """True for a distribution of NNI, which is always copied from this environment."""
         return self.name == _OWN or self.name.startswith(f"{_OWN}-")
 
     @property
     def requirement(self) -> str:
-        """The requirement for pip: the version that is installed here."""
+        """The requirement for pip: the version installed in this environment."""
         return f"{self.name}=={self.version}" if self.version else f"{self.name}{self.rule}"
 
 

@@ -19,7 +19,7 @@ _PACKAGES: Final = frozenset({"purelib", "platlib"})
 
 
 class WheelFolder:
-    """Folder of wheels that were downloaded, or put there by a person.
+    """Folder of wheels that were downloaded, or provided by an operator.
 
     Args:
         folder: created when a wheel is downloaded.

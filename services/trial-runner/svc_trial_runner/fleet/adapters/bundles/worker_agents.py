@@ -47,7 +47,7 @@ _LOG_TAIL_LIMIT_BYTES: Final = 256 * 1024
 
 
 def write_settings(folders: WorkerFolders, name: str, digest: str, content: bytes) -> None:
-    """Create an agent's private folder; write its settings and the bundle that it needs there.
+    """Create an agent's private folder; write its settings and its bundle's hash into it.
 
     Args:
         folders: of NNI.

@@ -40,7 +40,7 @@ _PIP_TIMEOUT_S: Final = 600.0
 
 
 def unpack(folders: WorkerFolders, digest: str, source: BinaryIO) -> bool:
-    """Unpack a bundle from a stream unless it is there; return whether it was unpacked.
+    """Unpack a bundle from a stream unless it is unpacked already; return whether it was needed.
 
     Args:
         folders: of NNI.

@@ -122,7 +122,7 @@ class WorkerCommands:
         return self._command("probe")
 
     def unpack(self, bundle: Path) -> WorkerCommand:
-        """Return the command that sends a bundle and unpacks it unless it is there."""
+        """Return the command that sends a bundle and unpacks it, unless it is unpacked already."""
         return self._command("unpack", bundle_digest(bundle), payload=bundle)
 
     def write_settings(self, name: str, digest: str, settings: bytes) -> WorkerCommand:

@@ -34,7 +34,7 @@ def boot_key() -> str:
 
 
 def wheel_platform() -> str:
-    """Return the platform tag of wheels that run here, e.g. `manylinux_2_36_x86_64`.
+    """Return the platform tag of wheels that run on this machine, e.g. `manylinux_2_36_x86_64`.
 
     Empty: not Linux, or a C library without wheels.
     """
@@ -102,7 +102,7 @@ def probe(folders: WorkerFolders) -> dict[str, Any]:
 
 
 def unpacked_bundles(folders: WorkerFolders) -> list[str]:
-    """Return the hashes of the bundles that are unpacked here, the last used one first."""
+    """Return the hashes of the bundles unpacked on this machine, the last used one first."""
     found = []
     with suppress(FileNotFoundError):
         for entry in os.scandir(folders.bundles):

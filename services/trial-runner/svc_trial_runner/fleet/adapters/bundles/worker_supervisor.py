@@ -115,7 +115,7 @@ class _Termination:
 
 
 class Tether:
-    """Pipe to the process for which an agent runs: its end ends the agent and its trials.
+    """Pipe to the process for which an agent runs; when it closes, agent and trials are ended.
 
     Args:
         source: of which all that the supervisor needs was read.

@@ -139,7 +139,7 @@ class TlsFront:
                 await self._close()
 
     async def renew(self) -> None:
-        """Replace the certificate if it ends soon; open connections stay.
+        """Replace the certificate if it expires soon; open connections stay.
 
         Raises:
             PlatformError: another one cannot be made.

@@ -85,7 +85,7 @@ class Peer:
                     future.set_exception(PeerGoneError("the connection was closed"))
 
     async def call(self, method: str, params: object = None) -> Any:  # noqa: ANN401 - JSON
-        """Call a method of the other end; return its result; a cancellation cancels it there, too.
+        """Call a method of the other end; return its result; a cancellation cancels that call.
 
         A cancelled call is cancelled at the other end, too, and its end is waited for.
 

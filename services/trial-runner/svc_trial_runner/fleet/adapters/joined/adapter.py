@@ -35,7 +35,7 @@ class JoinedAdapter:
         return []
 
     async def prepare(self) -> None:
-        """Open the TLS front, behind which the agents are."""
+        """Open the TLS front, through which the agents connect."""
         await self._context.front.open()
 
     async def capacity(self) -> int | None:

@@ -113,13 +113,13 @@ class Session:
         return self._facts
 
     def has_bundle(self, digest: str) -> bool:
-        """Return whether a bundle was unpacked there when the machine was last asked."""
+        """Return whether the machine had a bundle unpacked when it was last asked."""
         return digest in self._bundles or (
             self._facts is not None and digest in self._facts.bundles
         )
 
     def note_bundle(self, digest: str) -> None:
-        """Remember that a bundle is unpacked there."""
+        """Remember that the machine has a bundle unpacked."""
         self._bundles.add(digest)
 
     async def call(self, command: WorkerCommand, limit_s: float = CALL_LIMIT_S) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def close_folder(key: str) -> None:
 
 
 def watch(base: Path) -> None:
-    """Read pids from the input and print each that ends; renew the folder's times until its end.
+    """Read pids from stdin; print each when its process ends; touch the folder until stdin closes.
 
     The input has a line with the id of each process. The folder's files are kept young.
     """

@@ -1,4 +1,4 @@
-"""Platform `slurm`: agents as batch jobs; Slurm's commands are called here or on a login node."""
+"""Platform `slurm`: agents as batch jobs; Slurm's commands run on this machine or a login node."""
 
 import asyncio
 import time

@@ -50,7 +50,7 @@ class AgentFiles:
         self._facts: WorkerFacts | None = None
 
     async def facts(self) -> WorkerFacts:
-        """Probe the machine once; return its facts, raise PlatformError if no agent can run there.
+        """Probe the machine once; return its facts, raise PlatformError if no agent can run on it.
 
         Raises:
             PlatformError: it has no Python, or its folder cannot be used.
@@ -66,7 +66,7 @@ class AgentFiles:
         return facts
 
     async def send_bundle(self) -> str:
-        """Send the bundle unless it is there; return its hash.
+        """Send the bundle unless the machine has it; return its hash.
 
         Raises:
             PlatformError: it cannot be made or written.
@@ -92,7 +92,7 @@ class AgentFiles:
         return {one["name"]: one for one in report["agents"]}
 
     async def remove(self, names: Sequence[str]) -> None:
-        """Remove folders of agents whose jobs are over, and processes that they left here."""
+        """Remove folders of agents whose jobs are over, and their processes on this machine."""
         if not names:
             return
         report = read_report(await self._run(self._commands.remove(names, grace_s=0.0)), HOST)

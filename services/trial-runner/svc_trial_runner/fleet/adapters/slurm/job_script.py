@@ -150,5 +150,5 @@ def _in_container(options: SlurmOptions, command: Sequence[str]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return a value for a line of options; Slurm reads quotes there as a shell does."""
+    """Return a value quoted for an `#SBATCH` line, in which Slurm reads quotes as a shell does."""
     return shlex.quote(text)

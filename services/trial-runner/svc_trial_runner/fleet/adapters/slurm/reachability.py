@@ -30,7 +30,7 @@ _PEERS: Final = 3
 
 
 async def is_here(node: ComputeNode) -> bool:
-    """Return whether a node is this machine: its address can be bound here."""
+    """Return whether a node is this machine, by binding its address."""
     address = node.address or node.host or node.name
     return await asyncio.to_thread(can_be_bound, address)
 

@@ -1,4 +1,4 @@
-"""Program in a job's folder, there `start.py`: unpacks the bundle and becomes the agent.
+"""Program `start.py` in a job's folder: unpacks the bundle and becomes the agent.
 
 Standard library only. The folder, which is the working directory, may be a copy: the agent's own
 folder is made in it. The settings are removed before the agent starts.
