@@ -103,7 +103,7 @@ def __getattr__(name: str) -> object:
 
 
 def _remedy(name: str) -> str:
-    """Return what an error about a removed or annotation-only name adds: what to use instead."""
+    """Return the remedy for the error about a removed or annotation-only name."""
     if name in _REMOVED:
         return f"; {_REMOVED[name]}"
     if name in _ANNOTATIONS.split():

@@ -122,7 +122,7 @@ def list_all(*, output: Output = "table", as_json: Json = False) -> None:
 
 @app.command("cancel")
 def cancel(job_id: JobId) -> None:
-    """Stop a job; its finished steps stay, and `resume` goes on after them."""
+    """Stop a job; its finished steps stay, and `resume` continues after them."""
     with _job(job_id) as job:
         job.cancel()
         Messages().info(f"Job {job.id} is stopped")

@@ -45,7 +45,7 @@ def create(
         int, typer.Option("--port", "-p", min=0, max=65535, help="Port of its page; 0: none.")
     ] = 0,
 ) -> None:
-    """Check a search and start it; it goes on without this process."""
+    """Check a search and start it; it continues without this process."""
     from nni.experiment.errors import ConfigError, Problem
     from nni.nas.experiment.submission import load_search, submit_search
 
@@ -124,7 +124,7 @@ def fetch(
 
 @app.command("pause")
 def pause(exploration_id: OptionalId = None) -> None:
-    """Start no more trials; those that run go on."""
+    """Start no more trials; those that run continue."""
     with _exploration(exploration_id) as exploration:
         exploration.pause()
         Messages().info(f"Exploration {exploration.id} is paused")
@@ -140,7 +140,7 @@ def resume(exploration_id: OptionalId = None) -> None:
 
 @app.command("stop")
 def stop(exploration_id: OptionalId = None) -> None:
-    """Stop the strategy and all trials; `resume` goes on later."""
+    """Stop the strategy and all trials; `resume` continues later."""
     with _exploration(exploration_id) as exploration:
         exploration.stop()
         Messages().info(f"Exploration {exploration.id} is stopped")

@@ -48,7 +48,7 @@ def clean(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask for no confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what no experiment and no pool owns from the platforms of a configuration.
+    """Remove agents of no experiment and no pool from the platforms of a configuration.
 
     Agents with their jobs, actors, pods and folders, and bundles that no agent uses. What belongs
     to a live experiment or a pool is named and left alone.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def services_wanted() -> bool:
-    """Return whether the services are up, or were killed and are to go on with what ran."""
+    """Return whether the services are up, or were killed and are to be restarted."""
     return read_endpoint() is not None or endpoint_path().exists()
 
 

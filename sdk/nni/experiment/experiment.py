@@ -237,7 +237,7 @@ class Experiment(ExperimentHandle):
         return done
 
     def _leave(self) -> None:
-        """Detach from the experiment and cancel its stop at exit; the experiment goes on."""
+        """Detach from the experiment and cancel its stop at exit; the experiment continues."""
         self._forget_exit()
         self._detach()
         announce("Experiment %s goes on; to stop it: nnictl stop %s", self.id, self.id)

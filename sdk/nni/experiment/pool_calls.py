@@ -61,7 +61,7 @@ class PoolCalls(Connection):
     def clean_platforms(
         self, platforms: Sequence[pool_pb2.PoolPlatform], *, dry_run: bool
     ) -> pb.CleanPlatformsResponse:
-        """Remove from platforms what no pool owns, or with ``dry_run`` only list it."""
+        """Remove leftovers of no pool from platforms; with ``dry_run`` only list them."""
         request = pb.CleanPlatformsRequest(platforms=platforms, dry_run=dry_run)
         answer: pb.CleanPlatformsResponse = self._call(
             lambda: self._pools.CleanPlatforms, request, PLATFORM_TIMEOUT_S

@@ -360,7 +360,7 @@ class SharedStudy(ResultTable):
         return Recommendation(trials[found.trial.id], found.value, found.measured)
 
     def copy(self) -> Study:
-        """Return a study in this process with the results so far, which goes on independently.
+        """Return a study in this process with the results so far, which continues independently.
 
         Returns:
             A `Study` with the same space, tuner, mode and seed that has learned all results, in the
@@ -427,7 +427,7 @@ class SharedStudy(ResultTable):
         client.resume(request)
 
     def close(self) -> None:
-        """Close the connection and let open trials lapse; the study goes on for others."""
+        """Close the connection and let open trials lapse; the study continues for others."""
         self._leases.close()
         self._client.close()
 

@@ -45,7 +45,7 @@ class CatBoostCallback(BoostingCallback):
     """
 
     def after_iteration(self, info: Any) -> bool:  # noqa: ANN401 - of CatBoost
-        """Report metrics at every `every`-th iteration; return whether the training goes on.
+        """Report metrics at every `every`-th iteration; return whether the training continues.
 
         Args:
             info: iteration, from 1, and metrics by data set.

@@ -78,7 +78,7 @@ class OptunaTuner(Tuner):
         self._open: dict[int, Trial] = {}
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Set the search space; a second one goes on with the results of the first.
+        """Set the search space; a second one continues with the results of the first.
 
         Args:
             search_space: in JSON, without constraints.

@@ -44,7 +44,7 @@ class RunTracker(Protocol):
 
     @property
     def run(self) -> Any:  # noqa: ANN401 - of the tracker
-        """Object of the tracker that stands for the run."""
+        """Object of the tracker that represents the run."""
         ...
 
     @property

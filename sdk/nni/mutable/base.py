@@ -1,4 +1,4 @@
-"""Contract of mutables: objects that stand for a set of values, of which a sample picks one."""
+"""Contract of mutables: objects that represent a set of values, of which a sample picks one."""
 
 import random as _random
 from abc import ABC, abstractmethod
@@ -339,7 +339,7 @@ class LabeledMutable(Mutable):
 
     @abstractmethod
     def check_value(self, value: Any) -> str | None:  # noqa: ANN401 - it is to be checked
-        """Return what a value of this dimension must be, `None` if the value is one.
+        """Return the rule that a value breaks, as a text after "must be"; None for a valid value.
 
         Args:
             value: anything.

@@ -237,6 +237,6 @@ def _truncated(distribution: Distribution, low: float, high: float, probability:
 
 
 def _parameters(distribution: Any) -> object:  # noqa: ANN401 - of scipy, or the user's
-    """Return what defines a distribution: name and parameters if it is one of scipy."""
+    """Return the definition of a distribution: name and parameters if scipy has it."""
     kind = getattr(getattr(distribution, "dist", None), "name", None)
     return distribution if kind is None else (kind, distribution.args, distribution.kwds)

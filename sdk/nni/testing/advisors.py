@@ -139,7 +139,7 @@ class AdvisorConformance(ABC):
         """Return a new advisor that draws all its randomness from `seed`."""
 
     def _own(self, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return what belongs to the search space."""
+        """Return the parameters that belong to the search space, without the advisor's own keys."""
         others = self.extra_keys | self.optional_keys
         return {key: value for key, value in parameters.items() if key not in others}
 

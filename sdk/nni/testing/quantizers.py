@@ -64,7 +64,7 @@ class QuantizerConformance(ABC):
             compress()
 
     def calibration_of(self, quantizer: Quantizer) -> Mapping[str, Mapping[str, object]]:
-        """Return what `export_model` is to save; by default `get_calibration_config`.
+        """Return the calibration that `export_model` is to save; default: `get_calibration_config`.
 
         Args:
             quantizer: one that has run.

@@ -381,7 +381,7 @@ class StrategyConformance(ABC):
         )
 
     def saved_and_loaded(self, state: dict[str, Any]) -> Any:  # noqa: ANN401 - a state
-        """Return what a checkpoint makes of a state; override it for states with tensors.
+        """Return a state after a round trip through a checkpoint; override it for tensors.
 
         Args:
             state: the state.

@@ -148,7 +148,7 @@ def _from_environment() -> _Trial:
 
 
 def offers_next_trial() -> bool:
-    """Return whether this process may go on with another trial; see `nni.trial.reuse`."""
+    """Return whether this process may continue with another trial; see `nni.trial.reuse`."""
     from nni.trial.channel import SocketTrialChannel
 
     channel = _current_trial().channel
@@ -196,7 +196,7 @@ def get_next_parameter() -> "Any":  # noqa: ANN401 - scripts index it as they li
 
 
 def get_current_parameter(tag: str | None = None) -> "Any":  # noqa: ANN401 - as above
-    """Return what `get_next_parameter` returned last, or one value of it.
+    """Return the parameters that `get_next_parameter` returned last, or one of their values.
 
     Args:
         tag: name of a hyperparameter; None means all of them.

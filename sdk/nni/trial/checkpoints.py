@@ -1,4 +1,4 @@
-"""Checkpoints from which the next attempt of a trial goes on; `nni` exports the functions.
+"""Checkpoints from which the next attempt of a trial continues; `nni` exports the functions.
 
 An attempt that is lost, as when its machine is taken away, is followed by another one, here or
 elsewhere. It finds the last complete checkpoint in its folder.

@@ -393,7 +393,7 @@ def run_script(argv: list[str], packages: set[str], known: set[str]) -> int:
 
 
 def exit_code(error: SystemExit) -> int:
-    """Return the code of ``sys.exit(...)``, printing what is not a number."""
+    """Return the exit code of ``sys.exit(...)``; print an argument that is no number to stderr."""
     code = error.code
     if code is None:
         return 0
@@ -537,7 +537,7 @@ def new_modules(known: set[str]) -> list[str]:
 
 
 def imported(known: set[str], tried: set[str]) -> list[str]:
-    """Return what this process has imported from library folders beyond ``known``, in order.
+    """Return the modules imported from library folders beyond ``known``, in order.
 
     Args:
         known: all modules that were loaded when the process began.

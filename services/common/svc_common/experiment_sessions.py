@@ -38,7 +38,7 @@ class ExperimentSession(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Cancel what is under way; may be called twice."""
+        """Cancel the session's work in progress; may be called twice."""
         ...
 
 

@@ -22,7 +22,7 @@ class GcFreezer:
         self._remaining = self._interval = 2
 
     def start(self) -> None:
-        """Freeze all present objects and those that survive later full collections."""
+        """Freeze all existing objects and those that survive later full collections."""
         gc.freeze()
         gc.callbacks.append(self._on_collection)
 

@@ -272,7 +272,7 @@ class ParentOf:
 
 
 def _remove(above: int, name: str) -> None:
-    """Delete an entry and all below it, without recursion; go on after errors, then raise one.
+    """Delete an entry and all below it, without recursion; continue after errors, then raise one.
 
     A folder that is not empty is moved to the top before its content is deleted: neither the depth
     of the tree nor the number of open files or the length of a path limits the work.

@@ -195,12 +195,12 @@ def parse_log(subject: str) -> tuple[str, str]:
 
 
 def pool_need_subject(pool: str) -> str:
-    """Return the subject on which the manager says what a pool needs."""
+    """Return the subject on which the manager publishes the need of a pool."""
     return f"nni.pool.{check_id('pool', pool)}.need"
 
 
 def pool_state_subject(pool: str) -> str:
-    """Return the subject on which the fleet says what a pool has."""
+    """Return the subject on which the fleet publishes the state of a pool."""
     return f"nni.pool.{check_id('pool', pool)}.state"
 
 

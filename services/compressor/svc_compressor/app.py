@@ -21,7 +21,7 @@ from svc_compressor.telemetry import Telemetry
 
 
 async def build(service: Service) -> Mapping[str, str]:
-    """Read settings, open and start the compressor's parts; return ready addresses by name."""
+    """Read settings, build and start the compressor; return its addresses by name."""
     settings = read_settings()
     bus = await _open_bus(service, settings)
     registry = process_registry("compressor", settings.version)

@@ -7,7 +7,7 @@ from svc_compressor.domain.reports import GaveUp, Report, StepGenerated
 
 
 class Telemetry:
-    """Recorder of the compressor's metrics and traces: steps, and jobs that cannot go on.
+    """Recorder of the compressor's metrics and traces: steps, and jobs that cannot continue.
 
     Args:
         clock: gives the times of spans.

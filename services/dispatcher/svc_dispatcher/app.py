@@ -39,7 +39,7 @@ from svc_dispatcher.usecases.replays import ReplayDependencies, Replays
 
 
 async def build(service: Service) -> Mapping[str, str]:
-    """Read settings, open and start the dispatcher's parts; return ready addresses by name."""
+    """Read settings, build and start the dispatcher; return its addresses by name."""
     settings = read_settings()
     bus = await _open_bus(service, settings)
     blobs = await service.adapters.enter_async_context(

@@ -44,7 +44,7 @@ class HostLauncher(Protocol):
     """Interface that starts algorithm hosts, in child processes or at servers."""
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
-        """Start an algorithm host for an experiment; its outputs go to ``sink``.
+        """Start an algorithm host for an experiment; its outputs are passed to ``sink``.
 
         Args:
             setup: the algorithm and its experiment.

@@ -1,4 +1,4 @@
-"""Composition root of the manager: opens the adapters, builds the parts, serves, and shuts down."""
+"""Composition root of the manager: opens adapters, builds the components, serves, shuts down."""
 
 import asyncio
 import platform

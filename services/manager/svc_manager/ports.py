@@ -281,7 +281,7 @@ class Journals(Protocol):
         ...
 
     async def damage_of(self, directory: Path) -> str:
-        """Return what is wrong with `events.log`, in words; empty: nothing."""
+        """Return the damage of `events.log` as a text; empty: none."""
         ...
 
     async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> None:

@@ -1,4 +1,4 @@
-"""Wiring of the manager's parts from any set of adapters; nothing is started."""
+"""Wiring of the manager's components from any set of adapters; nothing is started."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -117,7 +117,7 @@ class ManagerDependencies:
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """Built parts of a manager that its gRPC and HTTP servers use, except the servers."""
+    """Components of a manager that its gRPC and HTTP servers use, built but not started."""
 
     ownership: Ownership
     registry: ActorRegistry

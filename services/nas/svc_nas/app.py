@@ -31,7 +31,7 @@ CODE_FOLDER: Final = Path("work", "code")
 
 
 async def build(service: Service) -> Mapping[str, str]:
-    """Read settings, open and start the NAS service's parts; return ready addresses by name."""
+    """Read settings, build and start the NAS service; return its addresses by name."""
     settings = read_settings()
     bus = await _open_bus(service, settings)
     blobs = await service.adapters.enter_async_context(

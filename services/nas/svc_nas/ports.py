@@ -59,7 +59,7 @@ class StrategyLauncher(Protocol):
     """Interface that starts strategies in processes, whose outputs go to a `StrategySink`."""
 
     async def launch(self, start: StrategyStart, sink: StrategySink) -> StrategyProcess:
-        """Start a strategy; what it sends goes to ``sink``.
+        """Start a strategy; its outputs are passed to ``sink``.
 
         Raises:
             FailedPreconditionError: the process cannot be started; the message names the remedy.

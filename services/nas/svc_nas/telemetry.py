@@ -5,7 +5,7 @@ from svc_nas.domain.reports import CandidatesGenerated, GaveUp, Report
 
 
 class Telemetry:
-    """Recorder of the service's metrics: candidates, processes, explorations that cannot go on.
+    """Recorder of the service's metrics: candidates, processes, explorations that cannot continue.
 
     Args:
         registry: receives the metrics; None: a registry that is not served.

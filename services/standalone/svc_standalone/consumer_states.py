@@ -1,4 +1,4 @@
-"""Check of the files in which nats-server keeps what its consumers have read.
+"""Check of nats-server's files with the read positions of its consumers.
 
 The server writes them in place and does not sync them, so a cut of power may leave half of one. It
 then refuses to create the consumer, or reads the file for ever. Without the file it delivers again

@@ -319,7 +319,7 @@ async def _serve(
 async def _abandon_within_grace(
     settings: Settings, bus: Bus, dependencies: AttemptDependencies, agent: Agent
 ) -> None:
-    """End the attempts as lost; store outputs, and send the last reports, while time is left."""
+    """End all attempts as lost; store outputs and send the last reports within the time limit."""
     clock = dependencies.clock
     # Without a bus no report arrives and no checkpoint is stored: a long grace is for nothing.
     grace_s = settings.grace_s if bus.connected else min(settings.grace_s, GRACE_S)

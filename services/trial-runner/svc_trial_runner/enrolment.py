@@ -70,7 +70,7 @@ class EnrolmentWord:
 
 
 def secret_hash(secret: str) -> str:
-    """Return what the installation stores of a secret: it has 192 random bits, so a plain hash."""
+    """Return the hash of a secret to store; plain SHA-256, since a secret has 192 random bits."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

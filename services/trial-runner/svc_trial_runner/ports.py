@@ -183,11 +183,11 @@ class TrialOutput(Protocol):
         ...
 
     def catch_up(self) -> bool:
-        """Read the pipes' present content; return whether `at_end` is done."""
+        """Read the bytes that the pipes hold now; return whether `at_end` is done."""
         ...
 
     def cut(self) -> None:
-        """Read the pipes' present content and close them, even if a writer remains."""
+        """Read the bytes that the pipes hold now, and close them even if a writer remains."""
         ...
 
     def stderr_tail(self) -> str:
@@ -219,7 +219,7 @@ class TrialFolders(Protocol):
         ...
 
     async def release(self, directory: str) -> None:
-        """Let the services read and delete what an ended trial has left in its folder."""
+        """Open an ended trial's folder to the services, which read and delete its files."""
         ...
 
     def open(self, request: TrialFilesRequest) -> TrialOutput:

@@ -69,7 +69,7 @@ class TracedNone:
     """Stand-in for None as result of a traced function; it is true, as every object."""
 
     def __repr__(self) -> str:
-        """Return what it stands for."""
+        """Return `None`, as the `repr` of the represented value."""
         return "None"
 
 

@@ -73,7 +73,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def prepare(self, model: nn.Module) -> None:
-        """Make what trains a model, which is bound next.
+        """Make trainer, optimizers and data for a model, which is bound next.
 
         Args:
             model: the model, some of whose modules may be wrapped.
@@ -98,7 +98,7 @@ class Evaluator(ABC):
         """
 
     def release(self) -> None:  # noqa: B027 - most need nothing
-        """Forget what `prepare` made; called when the model is unbound. By default nothing."""
+        """Release the objects that `prepare` made; called when the model is unbound."""
 
     @property
     def can_evaluate(self) -> bool:

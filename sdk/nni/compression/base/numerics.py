@@ -112,7 +112,7 @@ def quantized(value: Tensor, scale: Tensor, zero_point: Tensor, integer: Integer
 
 
 def dequantized(integers: Tensor, scale: Tensor, zero_point: Tensor) -> Tensor:
-    """Return the values that integers stand for.
+    """Return the values that integers represent.
 
     Args:
         integers: any shape.

@@ -63,7 +63,7 @@ _chosen: Final[dict[TensorKind, SchemeAndSign]] = {}
 
 
 def chosen_default(kind: TensorKind) -> SchemeAndSign | None:
-    """Return what was chosen by `set_quant_scheme_dtype`; None if nothing was.
+    """Return the choice made by `set_quant_scheme_dtype`; None if there was none.
 
     Args:
         kind: kind of tensor.

@@ -164,7 +164,7 @@ def _targets(
 
 
 def _chosen_settings(target: str) -> dict[str, object]:
-    """Return what `set_quant_scheme_dtype` has set for a target's kind; empty for a bias."""
+    """Return the settings made by `set_quant_scheme_dtype` for a target's kind; {} for a bias."""
     chosen = chosen_default(kind_of(target)) if target != "bias" else None
     if chosen is None:
         return {}

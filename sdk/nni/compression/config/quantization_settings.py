@@ -128,7 +128,7 @@ class QuantizationSetting:
 
 
 def canonical_target(target: str) -> str:
-    """Return the name of a target with the position that `_input_` and `_output_` stand for.
+    """Return the name of a target with the position that `_input_` and `_output_` represent.
 
     Examples:
         >>> canonical_target("_input_")

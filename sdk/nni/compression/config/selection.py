@@ -116,7 +116,7 @@ def select(
 
 
 def expand_types(types: Iterable[str]) -> set[str]:
-    """Return type names with `default` replaced by the types that it stands for."""
+    """Return type names with `default` replaced by the types that it represents."""
     return {name for one in types for name in (DEFAULT_TYPES if one == "default" else (one,))}
 
 

@@ -179,6 +179,6 @@ class _EpochLimit(TrainerCallback):
 
 
 def _state_of(callback: object) -> dict[str, Any]:
-    """Return what a callback counts, as it says itself; callbacks without a state have none."""
+    """Return the exported attributes of a stateful callback; {} for one without a state."""
     state = getattr(callback, "state", None)
     return copy.deepcopy(state()["attributes"]) if callable(state) else {}

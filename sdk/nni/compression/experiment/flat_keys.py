@@ -36,7 +36,7 @@ def selection_keys(algorithm: str) -> tuple[str, ...]:
 
 
 def entry_prefix(algorithm: str, entry: Mapping[str, Any]) -> str:
-    """Return what the names of all hyperparameters of an entry begin with.
+    """Return the common prefix of the names of all hyperparameters of an entry.
 
     Args:
         algorithm: name of a pruner or quantizer.

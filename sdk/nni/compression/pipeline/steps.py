@@ -54,7 +54,7 @@ class PipelineStep(ABC):
         """
 
     def counted(self, found: Measurement, before: Measurement) -> Measurement:
-        """Return what counts as measured after this step; by default what was measured.
+        """Return the measurement to record for this step; by default the one of its model.
 
         Args:
             found: what was measured of the model after this step.

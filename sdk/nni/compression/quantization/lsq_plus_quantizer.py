@@ -76,7 +76,7 @@ class AffineStepQuantizer(StepQuantizer):
         return {**super().calibration(), "zero_point": self._whole_zero_point().tolist()}
 
     def tracked_range(self) -> tuple[Tensor, Tensor] | None:
-        """Return the values that the smallest and the largest integer stand for."""
+        """Return the values that the smallest and the largest integer represent."""
         scale, zero_point = self.scale.detach(), self._whole_zero_point()
         qmin, qmax = self.limits
         return (qmin - zero_point) * scale, (qmax - zero_point) * scale

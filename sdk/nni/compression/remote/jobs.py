@@ -54,7 +54,7 @@ class RemoteJob:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; may be called twice. The job goes on."""
+        """Close the connection; may be called twice. The job continues."""
         self._client.close()
 
     def status(self) -> JobStatus:
@@ -93,7 +93,7 @@ class RemoteJob:
         return last
 
     def cancel(self) -> None:
-        """Stop the job; the steps that succeeded stay, and `resume` goes on after them."""
+        """Stop the job; the steps that succeeded stay, and `resume` continues after them."""
         self._client.stop(self.id)
 
     def resume(self) -> None:

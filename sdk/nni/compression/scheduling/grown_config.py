@@ -34,7 +34,7 @@ class Growth(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Number of weight elements by module name, in the original model and in the present one."""
+    """Number of weight elements by module name, in the original model and in the current one."""
 
     original: Mapping[str, int]
     """Of the model that the configuration was written for."""

@@ -91,7 +91,7 @@ class Adaptation:
         )
 
     def changes(self, undo: Undo) -> dict[str, dict[str, Any]]:
-        """Return what was changed beside tensors, by this adaptation and a removal.
+        """Return the attributes, other than tensors, that this adaptation and a removal changed.
 
         Args:
             undo: Record of the removal.
@@ -197,7 +197,7 @@ class Adaptation:
 def module_changes(
     model: nn.Module, attributes: list[tuple[nn.Module, str, Any]], calls: Mapping[str, SizeAdapter]
 ) -> dict[str, dict[str, Any]]:
-    """Return what a removal changed beside tensors, as JSON values by path of the module."""
+    """Return the attributes, other than tensors, that a removal changed: JSON by module path."""
     paths = {id(module): name for name, module in model.named_modules()}
     found: dict[str, dict[str, Any]] = {}
     for module, name, _ in attributes:

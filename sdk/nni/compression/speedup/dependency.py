@@ -124,7 +124,7 @@ def _own_channels(name: str, module: nn.Module, value: int) -> LayerChannels:
 
 
 def _numbered(value: int, count: int) -> Ids:
-    """Return negative numbers that stand for the channels of a value without units."""
+    """Return negative numbers that represent the channels of a value without units."""
     return -1 - value * _MOST_CHANNELS - np.arange(count)
 
 

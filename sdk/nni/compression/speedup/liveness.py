@@ -1,4 +1,4 @@
-"""Units that contribute nothing to the outputs of a masked model.
+"""Search for coupled-channel units that contribute nothing to the outputs of a masked model.
 
 A unit is dead if every contraction that reads it has either weights of zero for it, or activations
 that are zero, or activations that are a constant which the bias of the layer can absorb.
@@ -35,7 +35,7 @@ class Absorption:
 
 
 def dead_units(model: nn.Module, dependencies: Dependencies, probe: Probe) -> Flags:
-    """Return flags of the units that a masked model can lose without any change of its outputs.
+    """Return flags of the coupled-channel units that no output of a masked model depends on.
 
     Args:
         model: The model with its masks applied.

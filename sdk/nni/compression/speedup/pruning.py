@@ -198,7 +198,7 @@ def remove_units(
     allow_norm_change: bool = False,
     deadline: Deadline,
 ) -> tuple[nn.Module, SpeedupReport]:
-    """Remove chosen units from a copy of a model, and check it; return copy and report.
+    """Remove chosen coupled-channel units from a copy of a model, check it; return both.
 
     Args:
         model: The model; it is not changed.

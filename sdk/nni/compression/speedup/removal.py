@@ -1,4 +1,4 @@
-"""Physical removal of units from the parameters and buffers of a model.
+"""Physical removal of coupled-channel units from the parameters and buffers of a model.
 
 Parameters stay the same objects, so weights that modules share stay shared. The sizes that modules
 of `torch.nn` store beside their parameters follow the new shapes.

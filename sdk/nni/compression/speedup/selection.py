@@ -1,4 +1,4 @@
-"""Choice of units: the largest set that keeps equal rows equal.
+"""Choice of coupled-channel units to remove: the largest set that keeps equal rows equal.
 
 A grouped convolution needs the same number of channels in every group, and two halves of a split
 need equal widths. `balanced` adds units in the order of their scores. Each addition is completed

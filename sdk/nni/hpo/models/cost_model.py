@@ -109,9 +109,9 @@ class CostModel:
         return CostPrediction(fitted.posterior, spread, exponent)
 
     def state(self) -> JsonValue:
-        """Return what `load_state` needs, as JSON."""
+        """Return the state for `load_state`, as JSON."""
         return self._gp.state()
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore what `state` returned."""
+        """Restore the state that `state` returned."""
         self._gp.load_state(state)

@@ -137,7 +137,7 @@ class GPModel:
         self.hyperparameters, self._fitted = None, 0
 
     def state(self) -> JsonValue:
-        """Return what `load_state` needs, as JSON."""
+        """Return the state for `load_state`, as JSON."""
         found = self.hyperparameters
         return [None if found is None else found.tolist(), self._fitted]
 

@@ -50,11 +50,11 @@ class LossModel:
         self.scale = SCALES[0]
 
     def state(self) -> JsonValue:
-        """Return what `load_state` needs, as JSON."""
+        """Return the state for `load_state`, as JSON."""
         return [*self.gp.state(), self.scale]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore what `state` returned; a state of an older version may lack the scale."""
+        """Restore the state that `state` returned; one of an older version may lack the scale."""
         parameters, fitted, *scale = state
         self.gp.load_state([parameters, fitted])
         self.scale = scale[0] if scale else SCALES[0]

@@ -44,7 +44,7 @@ _JITTER: Final = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """Sizes of the parts of the model."""
+    """Hypothesis of the transfer model's variances: amplitude, task differences, noise."""
 
     amplitude: float
     differences: float

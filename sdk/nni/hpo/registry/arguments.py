@@ -275,7 +275,7 @@ class DeclaredArguments(ClassArgsValidator):
         self.check = check
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the other one declares the same."""
+        """Return whether another declaration has the same content."""
         return isinstance(other, DeclaredArguments) and vars(self) == vars(other)
 
     def __hash__(self) -> int:

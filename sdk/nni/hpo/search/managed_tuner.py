@@ -157,7 +157,7 @@ class ManagedTuner(Tuner):
 
     @property
     def ended_because(self) -> str:
-        """Reason of the rule that ended the search; empty while it goes on."""
+        """Reason of the rule that ended the search; empty while it continues."""
         return self._monitor.reason
 
     @property

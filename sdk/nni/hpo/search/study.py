@@ -281,7 +281,7 @@ class Study(LocalResults):
             return trial
 
     def copy(self) -> "Study":
-        """Return a study with the same trials and state, which goes on independently.
+        """Return a study with the same trials and state, which continues independently.
 
         Returns:
             The copy; both make the same proposals if they are told the same results. Open trials

@@ -149,7 +149,7 @@ class TransferProposer:
         }
 
     def load_state(self, state: Mapping[str, JsonValue]) -> None:
-        """Restore what `state` returned."""
+        """Restore the state that `state` returned."""
         self._rng.bit_generator.state = state["rng"]
         self._results = [
             (configuration, math.inf if loss is None else loss)

@@ -231,7 +231,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
 
     @abstractmethod
     def _load_model_state(self, state: JsonValue) -> None:
-        """Restore what `_model_state` returned; the observations are restored already."""
+        """Restore the state that `_model_state` returned, after the observations."""
 
     def _next_vector(self) -> Floats:
         """Return the prepared vector once, with its state restored; else choose one."""

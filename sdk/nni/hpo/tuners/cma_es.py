@@ -85,7 +85,7 @@ class CmaEs(ModelBasedTuner[float]):
         self._distribution: Covariance = self._first_distribution()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return the next configuration, and remember the CMA-ES solution that it stands for."""
+        """Return the next configuration, and remember the CMA-ES solution that it represents."""
         configuration = super().generate_parameters(parameter_id, **kwargs)
         if self._latest is not None:
             self._drawn_solutions[parameter_id] = self._latest

@@ -229,7 +229,7 @@ class SequentialExecutionEngine(ExecutionEngine):
         )
 
     def shutdown(self) -> None:
-        """End the budget, so that strategies stop; the present evaluation goes on to its end."""
+        """End the budget, so that strategies stop; the current evaluation continues to its end."""
         self._is_shut_down = True
         self.notify_change()
 

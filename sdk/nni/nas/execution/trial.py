@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def evaluate() -> None:
-    """Evaluate the model of the present trial; with `--save` write its files."""
+    """Evaluate the model of the current trial; with `--save` write its files."""
     model = model_from(nni.get_next_parameter())
     if SAVE not in sys.argv[1:] or model.sample is None:
         model.execute()

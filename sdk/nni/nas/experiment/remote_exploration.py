@@ -164,7 +164,7 @@ class RemoteExploration:
             self._client.update(self.id, trial_concurrency=0)
 
     def resume(self) -> None:
-        """Go on after a pause, stop or error, with the former concurrency; raise in other states.
+        """Resume after a pause, stop or error, with the same concurrency; raise in other states.
 
         Raises:
             WrongStateError: it is running.
@@ -201,7 +201,7 @@ class RemoteExploration:
         return last
 
     def stop(self) -> None:
-        """Stop the strategy and all trials; `resume` goes on later."""
+        """Stop the strategy and all trials; `resume` continues later."""
         self._found()
         self._client.stop(self.id)
 

@@ -62,7 +62,7 @@ class TrialQueries(ABC):
 
     @abstractmethod
     def _trials(self) -> SearchTrials:
-        """Return what answers."""
+        """Return the source of the trials that the queries read."""
 
     def get_status(self) -> str:
         """Return the state of the experiment.
@@ -122,7 +122,7 @@ class TrialQueries(ABC):
         return self._trials().export_data()
 
     def update_trial_concurrency(self, value: int) -> None:
-        """Set how many models may be evaluated at once; running ones go on.
+        """Set how many models may be evaluated at once; running ones continue.
 
         Args:
             value: at least 1; only 1 with the sequential engine.

@@ -124,7 +124,7 @@ class Node:
 
     @property
     def cell(self) -> Graph:
-        """Graph that the node stands for; raises if it stands for none.
+        """Graph that the node represents; raises if it represents none.
 
         Raises:
             IllegalGraphError: the node stands for no graph.
@@ -158,7 +158,7 @@ class Node:
         self.label = label
 
     def specialize_cell(self) -> Graph:
-        """Copy the graph that the node stands for; let it stand for the copy; return the copy.
+        """Copy the graph that the node represents; let it represent the copy; return the copy.
 
         Other nodes keep the original, so that the copy can be changed for this node alone.
 

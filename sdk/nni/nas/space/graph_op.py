@@ -177,7 +177,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cell(Operation):
-    """Operation of a node that stands for another graph of the model.
+    """Operation of a node that represents another graph of the model.
 
     Examples:
         >>> Cell("_cell", cell_name="block").cell_name

@@ -197,7 +197,7 @@ class GraphModelSpace(ExecutableModelSpace):
         return next((node for node in self.get_nodes() if node.python_name == python_name), None)
 
     def get_cell_nodes(self) -> list[Node]:
-        """Return the nodes that stand for other graphs.
+        """Return the nodes that represent other graphs.
 
         Returns:
             The nodes of all graphs.
@@ -249,7 +249,7 @@ class GraphModelSpace(ExecutableModelSpace):
         return forked
 
     def with_evaluator(self, evaluator: ModelEvaluator | None) -> Self:
-        """Return a copy of the space with an evaluator; None keeps the present one.
+        """Return a copy of the space with an evaluator; None keeps the current one.
 
         Args:
             evaluator: what evaluates networks; None for that of this space.

@@ -199,7 +199,7 @@ def _repeat(node: Node, operation: Operation, sample: Sample) -> None:
 
 
 def _is_mutable(value: object) -> bool:
-    """Return whether a parameter stands for several values."""
+    """Return whether a parameter represents several values."""
     return isinstance(value, Mutable)
 
 

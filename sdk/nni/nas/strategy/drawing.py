@@ -100,7 +100,7 @@ class DrawingStrategy(Strategy):
             return {**history, "random_state": random_state(self._random), **self._own_state()}
 
     def _own_state(self) -> dict[str, Any]:
-        """Return what a subclass adds to the state; called with the lock held."""
+        """Return the entries that a subclass adds to the state; called with the lock held."""
         return {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

@@ -59,7 +59,7 @@ class HpoSpace:
             self.search_space.update(dimension.entries(str(label)))
 
     def sample(self, configuration: Mapping[str, Any]) -> Sample:
-        """Return the sample that a configuration of the tuner stands for."""
+        """Return the sample that a configuration of the tuner represents."""
         return {
             label: dimension.value(str(label), configuration)
             for label, dimension in self._dimensions.items()

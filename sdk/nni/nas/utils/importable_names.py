@@ -12,7 +12,7 @@ _SCRIPT: Final = "__main__"
 
 
 def import_(name: str) -> Any:  # noqa: ANN401 - whatever has that name
-    """Import the object that a full name stands for; raise ImportError if there is none.
+    """Import the object with this full name; raise ImportError if there is none.
 
     Args:
         name: full name with at least one dot, such as `torch.nn.Linear`; parts at the end may be

@@ -49,7 +49,7 @@ class Translation:
         return self.old_values[list(leaf.values).index(value)]
 
     def to_new(self, value: Any, leaf: LabeledMutable) -> Any:  # noqa: ANN401 - any value
-        """Return a value of NNI 2.x in the present format; an integer is a position, too."""
+        """Return a value of NNI 2.x in the current format; an integer is a position, too."""
         if self.is_single:
             return value if isinstance(value, list) else [value]
         if self.old_values is None:

@@ -132,7 +132,7 @@ class TuningServerConformance(ABC):
         assert beside == alone
 
     def test_trials_may_end_in_any_order_and_state(self) -> None:
-        """Whatever becomes of open trials, the session goes on."""
+        """Whatever becomes of open trials, the session continues."""
         with (
             self.client() as client,
             client.session(self.search_space, self.class_args) as session,

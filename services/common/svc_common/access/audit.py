@@ -104,7 +104,7 @@ class AuditTrail:
             get_logger().error("audit line cut", written=written, length=len(line))
 
     def _follow(self, path: Path) -> None:
-        """Rotate the file or continue with the present one; keep the open one if neither works."""
+        """Rotate the file or continue with the current one; keep the open one if neither works."""
         try:
             self._rotate(path)
         except OSError as error:  # e.g. a folder in place of the earlier file; too many open files

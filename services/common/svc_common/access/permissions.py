@@ -105,5 +105,5 @@ SERVED_BY_OTHERS: Final = frozenset({"nni_proto.tuning.v1.TuningService"})
 
 
 def rule_of_method(method: str) -> Rule:
-    """Return what an RPC needs."""
+    """Return the access rule of an RPC; default: administration."""
     return RULE_BY_METHOD.get(method, ADMINISTERS)

@@ -302,7 +302,7 @@ class InMemorySignals:
         self._bus = bus
 
     def publish(self, subject: str, payload: bytes) -> bool:
-        """Send to the present subscribers; return False if the bus is away and drops the signal."""
+        """Send to the current subscribers; return False if the bus is away and drops the signal."""
         return self._send(Signal(subject, payload, ""))[0]
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:

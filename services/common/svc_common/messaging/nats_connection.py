@@ -147,7 +147,7 @@ class Connection:
             raise
 
     async def aclose(self) -> None:
-        """Send what is buffered, close the connection and notify callbacks; may be called twice."""
+        """Send buffered data, close the connection and notify callbacks; may be called twice."""
         self._closing.set()
         self._lose(self._client)
         if self._keeper is not None:

@@ -72,7 +72,7 @@ class NatsLastValues:
         await self._js.purge(subjects.STREAM_POOLS, subject, before)
 
     async def _read(self, pattern: str) -> list[Stored]:
-        """Return the present values of all subjects of a pattern, in the order of their storage."""
+        """Return the current values of all subjects of a pattern, in the order of their storage."""
         found: list[Stored] = []
         while batch := await self._reader.batch(pattern, found[-1].sequence if found else 0):
             found += batch

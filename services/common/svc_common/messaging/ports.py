@@ -208,7 +208,7 @@ class Inbox(Protocol):
         ...
 
     async def lift(self, cursor: int) -> int | None:
-        """If the INBOX ends below `cursor`, renumber what it holds above; return their number.
+        """If the INBOX ends below `cursor`, renumber its messages above it; return their number.
 
         A bus whose data were replaced by older ones, or are damaged, gives numbers a second time,
         and a reader whose cursor is beyond them would miss these messages. What the bus still
@@ -327,7 +327,7 @@ class Signals(Protocol):
     """Interface of unstored messages on the bus: orders to agents, presence, live views."""
 
     def publish(self, subject: str, payload: bytes) -> bool:
-        """Send to the present subscribers; return False if the bus is away and drops the signal."""
+        """Send to the current subscribers; return False if the bus is away and drops the signal."""
         ...
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:

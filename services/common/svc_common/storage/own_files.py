@@ -1,4 +1,4 @@
-"""Private folders and small files of a service: repair of what cannot be used.
+"""Private folders and small files of a service, replaced if they cannot be used.
 
 A damaged file must not keep a service from starting. It is renamed, so that a person can look at
 it, and the service starts without it.
@@ -48,7 +48,7 @@ def private_folder(path: Path) -> None:
 
 
 def place_for_file(path: Path) -> None:
-    """Rename what is at a path unless it is a regular file, so that a file can be written.
+    """Rename the entry at a path unless it is a regular file, so that a file can be written.
 
     Raises:
         OSError: the path cannot be examined.

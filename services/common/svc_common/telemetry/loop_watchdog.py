@@ -1,4 +1,4 @@
-"""Watchdog of an event loop: measures how long its callbacks hold it, and logs what did.
+"""Watchdog of an event loop: measures how long callbacks block it, and logs their stacks.
 
 The loop's selector notifies it when callbacks begin and end; they run between calls of `select`.
 A thread looks at a loop that is held and keeps the innermost lines of its stack for the log. It

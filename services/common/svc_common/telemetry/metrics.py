@@ -82,7 +82,7 @@ class Counter:
         return self._values.get(labels, 0.0)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the counter's metric family for a scrape, with its present values."""
+        """Yield the counter's metric family for a scrape, with its current values."""
         family = CounterMetricFamily(self._name, self._text, labels=self._labels)
         for labels, value in self._values.items():
             family.add_metric(labels, value)
@@ -116,7 +116,7 @@ class Gauge:
         self._read = read
 
     def collect(self) -> Iterator[Metric]:
-        """Read the gauge's present values from its callback; yield them as a metric family."""
+        """Read the gauge's current values from its callback; yield them as a metric family."""
         family = self._family()
         for labels, value in self._read():
             family.add_metric(labels, value)

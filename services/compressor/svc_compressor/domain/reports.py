@@ -35,7 +35,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """Report: the job cannot go on."""
+    """Report: the job cannot continue."""
 
     generation: int
     reason: str

@@ -1,4 +1,4 @@
-"""Values shared by the parts of the dispatcher."""
+"""Values that several modules of the dispatcher share."""
 
 import enum
 from dataclasses import dataclass, replace

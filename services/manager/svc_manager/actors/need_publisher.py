@@ -1,4 +1,4 @@
-"""Publisher of what the pool of one experiment needs."""
+"""Publisher of the need of one experiment's pool."""
 
 import asyncio
 from collections.abc import Callable

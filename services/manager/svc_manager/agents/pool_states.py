@@ -49,7 +49,7 @@ class PoolStates:
         """Pools of the installation that are not being removed."""
 
     async def listen(self) -> None:
-        """Read the present states and definitions from the bus, then new ones; until cancelled."""
+        """Read the current states and definitions from the bus, then new ones; until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._listen(subjects.ALL_POOL_STATES, self.handle_state))
             tasks.create_task(self._listen(subjects.ALL_POOL_DEFINITIONS, self.handle_definition))

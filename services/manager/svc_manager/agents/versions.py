@@ -1,4 +1,4 @@
-"""Compatibility of two parts of NNI by their versions."""
+"""Compatibility of two NNI components by their versions."""
 
 from typing import Final
 

@@ -47,7 +47,7 @@ def platforms_of(config: config_pb2.ExperimentConfig) -> list[pool_pb2.PoolPlatf
 def need_to_bytes(
     template: pool_pb2.PoolNeed, demand: ExperimentDemand, log_sequence: int
 ) -> bytes:
-    """Fill the present demand into a pool's need template, in place; return it encoded.
+    """Fill the current demand into a pool's need template, in place; return it encoded.
 
     Args:
         template: see `need_template`; it is filled in.

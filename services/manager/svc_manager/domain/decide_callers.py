@@ -118,7 +118,7 @@ def refuse_asks(round_: Round) -> None:
 
 
 def _refusal(experiment: Experiment) -> FailedPreconditionError | None:
-    """Return why no ask gets a trial in the present state; None: one may."""
+    """Return why no ask gets a trial in the current state; None: one may."""
     state = experiment.state
     if state in CLOSED_STATES or state is ExperimentState.STOPPING:
         reason, text = "STOPPED", f"it is {state.name}; resume it first"

@@ -221,7 +221,7 @@ class TrialWaits:
 
 @dataclass(frozen=True, slots=True)
 class TrialCheckpointed:
-    """Event: a trial has completed a checkpoint, from which its next attempt goes on."""
+    """Event: a trial has completed a checkpoint, from which its next attempt continues."""
 
     trial_id: str
     attempt: int

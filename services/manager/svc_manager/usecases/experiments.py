@@ -389,7 +389,7 @@ class Experiments:
         *,
         trial_id: str = "",
     ) -> int:
-        """Return the present length of an experiment's, dispatcher's or trial's log in bytes.
+        """Return the current length of an experiment's, dispatcher's or trial's log in bytes.
 
         Raises:
             NotFoundError: the trial is unknown, or nothing was written yet.

@@ -83,7 +83,7 @@ class Pools:
         self._changes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def create(self, wanted: pool_pb2.PoolDefinition) -> pool_service_pb2.Pool:
-        """Check and create a pool; return it, or the present one of the same content; else raise.
+        """Check and create a pool; return it, or an existing one of the same content; else raise.
 
         Raises:
             AlreadyExistsError: there is another pool of this name.

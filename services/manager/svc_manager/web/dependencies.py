@@ -130,7 +130,7 @@ class ExperimentUseCases(Protocol):
         *,
         trial_id: str = "",
     ) -> int:
-        """Return the present length of an experiment's or trial's log in bytes."""
+        """Return the current length of an experiment's or trial's log in bytes."""
         ...
 
     async def fetch_output(self, experiment_id: str, trial_id: str) -> None:

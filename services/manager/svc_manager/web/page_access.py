@@ -43,7 +43,7 @@ class ListenerId:
 
     @property
     def text(self) -> str:
-        """Text that stands for the listener in hashes."""
+        """Text that represents the listener in hashes."""
         return f"{self.port}/{self.experiment_id}/{self.opening}"
 
 

@@ -1,4 +1,4 @@
-"""Exploration: a fold of its log and of what its strategy's process sends.
+"""Exploration: a fold of its log and of its strategy process's outputs.
 
 It decides which reports to the manager are due, and what the process is sent. A service may die at
 any moment: the next one folds the same log, starts another process, and the log answers what that

@@ -44,7 +44,7 @@ class TrialStopped:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """Report: the exploration cannot go on."""
+    """Report: the exploration cannot continue."""
 
     generation: int
     reason: str

@@ -1,4 +1,4 @@
-"""What a strategy's process is sent about its candidates, and what it sends."""
+"""Lines to and from a strategy's process: events of its candidates, and its outputs."""
 
 from dataclasses import dataclass
 from typing import TypeAlias

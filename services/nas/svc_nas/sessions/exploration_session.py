@@ -241,7 +241,7 @@ class _Run:
     # StrategySink
 
     def on_outputs(self, outputs: Sequence[StrategyOutput]) -> None:
-        """Queue what the process sends."""
+        """Queue the outputs of the process for the session."""
         self._session.box.put(_Outputs(self._number, tuple(outputs)))
 
     def on_end(self, reason: str, *, clean: bool) -> None:

@@ -28,7 +28,7 @@ class ForwardedSockets:
         self._folder = folder
 
     def bus(self) -> Path:
-        """Return the present socket of the bus, and point the link to the manager's beside it.
+        """Return the current socket of the bus, and point the link to the manager's beside it.
 
         The manager's address is thereby constant: gRPC resolves the link when it connects.
 

@@ -21,7 +21,7 @@ class InMemoryGpuDevices:
         return list(self._devices)
 
     async def use(self, indices: Sequence[int]) -> Sequence[GpuUse]:
-        """Return the wanted devices that exist, as idle."""
+        """Return the requested devices that exist, as idle ones."""
         return [GpuUse(one.index, 0.0, 0) for one in self._devices if one.index in indices]
 
     def replace(self, devices: Sequence[GpuDevice]) -> None:

@@ -168,6 +168,6 @@ def _content(file: BinaryIO) -> bytes:
 
 
 def _last_words(file: BinaryIO) -> str:
-    """Return the end of what was written to stderr, for a message; empty if there is nothing."""
+    """Return the tail of stderr, for a message; empty if there is none."""
     text = _content(file).decode("utf-8", "replace").strip()
     return f": {text[-_ERROR_CHARACTERS:]}" if text else ""

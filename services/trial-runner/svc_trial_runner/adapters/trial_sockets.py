@@ -332,7 +332,7 @@ class UnixTrialSockets:
         return self._sessions.get(token)
 
     def anonymous(self, connection: _Connection) -> None:
-        """Take a connection away from its token; call back if it was the last one."""
+        """Unregister a connection from its token; call back if it was the token's last one."""
         self.gone(connection)
         self._strangers.add(connection)
 

@@ -112,7 +112,7 @@ class Agent:
         return self._slots
 
     def set_slots(self, slots: int) -> None:
-        """Set the number of concurrent attempts, ignoring one below 1; attempts that run go on.
+        """Set the number of concurrent attempts, ignoring one below 1; attempts that run continue.
 
         Args:
             slots: at least 1; smaller numbers are ignored.

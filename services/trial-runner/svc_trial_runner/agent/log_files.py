@@ -86,7 +86,7 @@ class TrialLogReader:
     async def _pieces(
         self, path: Path, offset: int, trial_id: str
     ) -> AsyncIterator[tuple[int, bytes]]:
-        """Yield (offset, data) of a file from `offset` to its present end."""
+        """Yield (offset, data) of a file from `offset` to its current end."""
         while True:
             data = await asyncio.to_thread(_read, path, offset, trial_id, self._code_user)
             if not data:

@@ -53,7 +53,7 @@ class _Worker:
         process.ended.add_done_callback(self.ended)
 
     def ended(self, done: asyncio.Future[int | None]) -> None:
-        """Resolve the end of the present trial with the wait status of its ended process."""
+        """Resolve the end of the current trial with the wait status of its ended process."""
         if self.timer is not None:
             self.timer.cancel()
         if self.lease is not None and not self.lease.ended.done():

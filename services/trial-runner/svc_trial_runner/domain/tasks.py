@@ -17,7 +17,7 @@ class BlobKey:
 
 @dataclass(frozen=True, slots=True)
 class TrialCheckpoint:
-    """Complete checkpoint of a trial, from which its next attempt goes on."""
+    """Complete checkpoint of a trial, from which its next attempt continues."""
 
     step: int
     """As the trial named it; grows as the trial makes progress."""

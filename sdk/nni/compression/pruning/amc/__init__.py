@@ -1,1 +1,1 @@
-"""Parts of `AMCPruner`: channels and their cost, calibration, the agent and its environment."""
+"""Modules of `AMCPruner`: channels and their cost, calibration, the agent, its environment."""

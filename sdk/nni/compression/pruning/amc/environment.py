@@ -32,7 +32,7 @@ class Limits:
 
 
 class Environment:
-    """Model whose sets of channels are pruned one after the other.
+    """Environment: a model whose sets of channels are pruned in sequence.
 
     Args:
         modules: modules of the model by name.

@@ -74,7 +74,7 @@ class SharedTotalBase(OneShotBase):
 
 
 def mode_of(dependency_aware: bool) -> Mode:  # noqa: FBT001 - the documented flag
-    """Return the mode that a flag of NNI 1.x stands for.
+    """Return the mode that a flag of NNI 1.x represents.
 
     Args:
         dependency_aware: whether layers that depend on each other lose the same filters.

@@ -23,7 +23,7 @@ _LARGEST: Final = np.iinfo(np.int32).max
 
 
 def store_transposed(graph: ir.Graph) -> None:
-    """Store integers transposed where the graph transposes what they stand for.
+    """Store integers transposed where the graph transposes what they represent.
 
     Args:
         graph: changed in place; nodes that no other reads stay.

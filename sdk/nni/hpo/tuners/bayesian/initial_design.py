@@ -47,11 +47,11 @@ class InitialDesign(Protocol):
         ...
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs, as JSON."""
+        """Return the state for `load_state`, as JSON."""
         ...
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore what `state` returned; other keys of the dict are ignored."""
+        """Restore the state that `state` returned; other keys of the dict are ignored."""
         ...
 
 

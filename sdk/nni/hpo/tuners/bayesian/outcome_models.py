@@ -174,11 +174,11 @@ class OutcomeModels:
         return OutcomeFit(acquisition, good, len(kept))
 
     def state(self) -> JsonValue:
-        """Return what `load_state` needs, as JSON."""
+        """Return the state for `load_state`, as JSON."""
         return [model.state() for model in self._models]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore what `state` returned."""
+        """Restore the state that `state` returned."""
         for model, saved in zip(self._models, state, strict=True):
             model.load_state(saved)
 

@@ -135,11 +135,11 @@ class Outliers:
         return self._repeated[-1]
 
     def state(self) -> JsonValue:
-        """Return what `load_state` needs, as JSON."""
+        """Return the state for `load_state`, as JSON."""
         return [[vector.tolist() for vector in self._repeated], sorted(self._positions)]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore what `state` returned."""
+        """Restore the state that `state` returned."""
         repeated, positions = state
         self._repeated = [np.array(vector, dtype=np.float64) for vector in repeated]
         self._positions = set(positions)

@@ -91,11 +91,11 @@ class TrustRegion:
         return size
 
     def state(self) -> JsonValue:
-        """Return what `load_state` needs, as JSON."""
+        """Return the state for `load_state`, as JSON."""
         return [self.size, self.successes, [list(item) for item in self.failures.items()]]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore what `state` returned."""
+        """Restore the state that `state` returned."""
         self.size, self.successes, failures = state
         self.failures = dict(failures)
 

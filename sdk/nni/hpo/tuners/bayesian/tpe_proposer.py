@@ -62,7 +62,7 @@ class TPEProposer:
         self._tpe.learn_failure(configuration, placed)
 
     def reset(self) -> None:
-        """Drop all observations and failed trials; the generators go on."""
+        """Drop all observations and failed trials; the generators continue."""
         empty: dict[str, JsonValue] = {"observed": [], "failed": [], "running": []}
         self._tpe.load_state({**self._tpe.state(), **empty})
 
@@ -116,5 +116,5 @@ class TPEProposer:
         return {"rng": state["rng"], "prior": state["prior"]}
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore what `state` returned."""
+        """Restore the state that `state` returned."""
         self._tpe.load_draws(state)

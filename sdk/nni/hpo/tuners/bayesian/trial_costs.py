@@ -123,7 +123,7 @@ class TrialCosts:
         return self._model.state()
 
     def load_model_state(self, state: JsonValue) -> None:
-        """Restore what `model_state` returned."""
+        """Restore the state that `model_state` returned."""
         self._model.load_state(state)
 
     def _add(self, configuration: JsonValue, duration_s: float) -> None:

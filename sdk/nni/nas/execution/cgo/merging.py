@@ -113,7 +113,7 @@ def _prefixed(operation: Operation, prefix: str) -> Operation:
 
 
 def result(*outputs: object) -> object:
-    """Return what a model returns: its output, or a tuple of several.
+    """Return the return value of a model: its output, or a tuple of several.
 
     Args:
         *outputs: outputs of the model.

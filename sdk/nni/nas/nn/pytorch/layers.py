@@ -22,5 +22,5 @@ __all__ = ["Module", *_CLASSES]  # noqa: PLE0604 - one name for each class of to
 
 
 def __getattr__(name: str) -> object:
-    """Return what `torch.nn` has under a name."""
+    """Return the attribute of `torch.nn` with a name."""
     return getattr(nn, name)

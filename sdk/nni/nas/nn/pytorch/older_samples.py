@@ -54,7 +54,7 @@ def construct_as_sampled(space: Any, construct: Callable[[], None]) -> None:  # 
 
 
 def _converted(space: Any, sample: Sample) -> Sample | None:  # noqa: ANN401 - any space
-    """Return a sample of NNI 2.x in the present format; None if the space does not contain it."""
+    """Return a sample of NNI 2.x in the current format; None if the space does not contain it."""
     with unfixed_constructors(), scope_at_construction(space):
         unfixed = space.trace_symbol(*space.trace_args, **space.trace_kwargs)
     converted = convert_sample(sample, unfixed, "gen3")

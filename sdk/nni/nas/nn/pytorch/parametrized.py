@@ -220,7 +220,7 @@ class _NoScope:
 
 
 def _is_mutable(argument: object) -> bool:
-    """Return whether an argument stands for several values; a module stands for itself."""
+    """Return whether an argument represents several values; a module represents itself."""
     return isinstance(argument, Mutable) and not isinstance(argument, nn.Module)
 
 

@@ -103,7 +103,7 @@ def _gradients(loss: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
 
 @contextmanager
 def restored(weights: Sequence[Tensor]) -> Iterator[None]:
-    """Restore weights to their present values at the end of a block.
+    """Restore weights to their current values at the end of a block.
 
     Args:
         weights: parameters.
@@ -122,7 +122,7 @@ def restored(weights: Sequence[Tensor]) -> Iterator[None]:
 
 @contextmanager
 def restored_buffers(module: nn.Module) -> Iterator[None]:
-    """Restore buffers, such as statistics of normalizations, to their present values afterwards.
+    """Restore buffers, such as statistics of normalizations, to their current values afterwards.
 
     Args:
         module: the module.

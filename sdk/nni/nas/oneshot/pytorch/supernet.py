@@ -86,7 +86,7 @@ def replaced(
     memo: Memo,
     arguments: dict[str, Any],
 ) -> nn.Module:
-    """Return what hooks make of one module, each of the one before, until one ends the chain.
+    """Apply hooks in turn to one module, until one ends the chain; return the last result.
 
     Args:
         module: the module.

@@ -114,7 +114,7 @@ class CostTrace:
         self._leaf_types = leaf_types
 
     def run(self, module: nn.Module, inputs: Sequence[Any]) -> Any:  # noqa: ANN401 - what it returns
-        """Return what a module returns for inputs without data; its cost is added to the total.
+        """Run a module on inputs without data, adding its cost to the total; return its output.
 
         Args:
             module: network or model space.
@@ -127,7 +127,7 @@ class CostTrace:
             return module(*inputs)
 
     def _handler(self, module: nn.Module) -> Callable[..., Any] | None:
-        """Return what runs in place of a module's `forward`; None for its own."""
+        """Return the replacement of a module's `forward`; None: keep its own."""
         match module:
             case LayerChoice():
                 return partial(self._layer_choice, module)

@@ -167,7 +167,7 @@ class PytorchGraphModelSpace(GraphModelSpace):
         return space
 
     def programs(self) -> dict[str, Program]:
-        """Return what the graphs compute, those first that others need.
+        """Return the programs of the graphs by name, each after the graphs that it calls.
 
         Returns:
             Name of the graph to program.

@@ -52,7 +52,7 @@ class Chain(Strategy):
         return parts[index]
 
     def __len__(self) -> int:
-        """Return the number of parts, the strategy included."""
+        """Return the number of middlewares plus one for the strategy."""
         return 1 + len(self._middlewares)
 
     @property
@@ -84,7 +84,7 @@ class Chain(Strategy):
         self._strategy.run()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the states of all parts.
+        """Return the states of strategy and middlewares.
 
         Returns:
             `strategy`, and `middlewares`: a list.

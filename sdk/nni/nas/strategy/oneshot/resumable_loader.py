@@ -1,4 +1,4 @@
-"""Loader of a training that goes on in the middle of an epoch."""
+"""Loader of a training that continues in the middle of an epoch."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class ResumableLoader:
         return batches
 
     def end_pass(self) -> None:
-        """Forget the present pass: the next one begins anew."""
+        """Forget the current pass: the next one begins anew."""
         self._begin, self._position, self._resumes = None, 0, False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position in the present pass, and the random states at its begin.
+        """Return the position in the current pass, and the random states at its begin.
 
         Returns:
             Numbers and tensors; without a present pass its begin is None.
@@ -74,7 +74,7 @@ class ResumableLoader:
         return {_POSITION: self._position, _BEGIN: self._begin}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Let the next pass go on from a position.
+        """Let the next pass continue from a position.
 
         Args:
             state_dict: what `state_dict` returned.

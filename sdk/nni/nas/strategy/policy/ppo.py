@@ -88,7 +88,7 @@ class PpoPolicy:
         self._generator = torch.Generator().manual_seed((seed + 1) % _SEEDS)
 
     def play(self) -> list[int]:
-        """Return the actions of one game, drawn from the present policy."""
+        """Return the actions of one game, drawn from the current policy."""
         return self._network.play(self._generator)
 
     def update(self, trajectories: Sequence[Trajectory], *, batch_size: int, repeat: int) -> None:

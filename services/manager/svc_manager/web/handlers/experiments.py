@@ -124,7 +124,7 @@ def _option(body: object, name: str, default: object) -> object:
 
 
 async def update(call: Call) -> Response:
-    """Change the part of the configuration that `update_type` names; respond with the profile."""
+    """Change the section of the configuration named by `update_type`; respond with the profile."""
     kind = call.query.get("update_type")
     if kind is None:
         raise InvalidArgumentError("update_type", "must be one of " + ", ".join(UPDATES))

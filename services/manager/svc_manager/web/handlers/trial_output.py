@@ -54,7 +54,7 @@ async def follow_output(call: Call) -> Response:
 
 
 def _place(call: Call) -> tuple[int, int]:
-    """Return the attempt (0: the present one) and the offset in its log at which to begin."""
+    """Return the attempt (0: the current one) and the offset in its log at which to begin."""
     text = call.last_event_id
     if not text:
         return 0, int(call.query.get("offset", 0))

@@ -46,7 +46,7 @@ class InMemoryPlatform:
         return None
 
     def set_phase(self, name: AgentName, phase: AgentPhase, reason: str = "") -> None:
-        """Change what the platform says of an agent; wake the adapters that wait for changes."""
+        """Change the platform's record of an agent; wake the adapters that wait for changes."""
         self.agents[name] = PlatformAgent(name, phase, f"machine-{name.number}", reason)
         self.notify()
 
@@ -118,7 +118,7 @@ class InMemoryPlatformAdapter:
         self._platform.forget(list(self._own()))
 
     async def leftovers(self) -> list[Leftover]:
-        """Return what the table has of the installation, by pool."""
+        """Return the installation's agents in the table, as leftovers by pool."""
         self._raise_failure()
         return leftovers_of(map(str, self._platform.agents), self._installation)
 

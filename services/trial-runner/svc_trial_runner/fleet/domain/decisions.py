@@ -192,7 +192,7 @@ def _action(
     launch: LaunchAgents | None,
     timers: Timers,
 ) -> PlatformAction | None:
-    """Return what one platform does next; None: nothing."""
+    """Return the next action of one platform; None: there is none."""
     if need.closed or platform.retired:
         return _closing_action(pool, need, platform, timers)
     if not platform.opened:

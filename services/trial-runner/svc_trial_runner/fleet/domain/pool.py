@@ -271,7 +271,7 @@ class Pool:
                     self.agents[name].slots_sent_s = now_s
 
     def _complete(self, platform: PlatformRecord, event: ActionCompleted, now_s: float) -> None:
-        """Fold the result of a platform's present action, and end the action."""
+        """Fold the result of a platform's current action, and end the action."""
         match event:
             case PlatformOpened():
                 platform.opened, platform.used = not platform.outdated, True

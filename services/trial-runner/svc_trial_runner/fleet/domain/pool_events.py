@@ -128,7 +128,7 @@ class AgentsListed:
 
 @dataclass(frozen=True, slots=True)
 class AgentsLaunched:
-    """The platform has handled the orders of the present launch."""
+    """The platform has handled the orders of the current launch."""
 
     platform: str
     failures: tuple[LaunchFailure, ...] = ()
@@ -136,7 +136,7 @@ class AgentsLaunched:
 
 @dataclass(frozen=True, slots=True)
 class AgentsTerminated:
-    """The agents of the present termination are gone."""
+    """The agents of the current termination are gone."""
 
     platform: str
 

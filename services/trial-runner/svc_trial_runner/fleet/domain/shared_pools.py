@@ -56,7 +56,7 @@ class SharedPool:
             self.definition = None
 
     def demand(self, owner: str, need: PoolNeed) -> None:
-        """Replace the demand of one experiment unless it is older than the present one."""
+        """Replace the demand of one experiment unless it is older than the current one."""
         before = self.demands.get(owner)
         if before is None or need.log_sequence >= before.log_sequence:
             self.demands[owner] = need

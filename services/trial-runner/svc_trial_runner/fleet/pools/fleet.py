@@ -78,7 +78,7 @@ class Fleet:
         return tuple(self._controllers)
 
     async def run(self) -> None:
-        """Read what an earlier process has published, then serve all pools, for ever."""
+        """Read the states that an earlier process has published, then serve all pools, for ever."""
         for value in await self._bus.last_values.read(ALL_POOL_STATES):
             self._restore(value)
         if self._enrolments is not None:

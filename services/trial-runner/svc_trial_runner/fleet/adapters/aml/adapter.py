@@ -253,7 +253,7 @@ class AmlAdapter:
         await wait_for_poll(self._changed, self._options.agent.poll_interval_s)
 
     async def aclose(self) -> None:
-        """Do nothing: connections are closed after each request, and jobs go on."""
+        """Do nothing: connections are closed after each request, and jobs continue."""
 
     async def _jobs(self) -> _Jobs:
         """Return jobs of the pool by agent: also new, unlisted ones, but no forgotten ones."""

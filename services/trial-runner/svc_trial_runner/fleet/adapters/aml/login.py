@@ -80,7 +80,7 @@ class AzureLogin:
 
 
 def _words_of(error: Exception) -> str:
-    """Return what the error says about `az login`, else its beginning.
+    """Return the line of the error about `az login`, else the beginning of the error.
 
     The error of the default credential has a line for each way to log in.
     """

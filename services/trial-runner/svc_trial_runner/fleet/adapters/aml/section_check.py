@@ -19,7 +19,7 @@ _GROUP_CODES: Final = frozenset({"ResourceGroupNotFound"})
 def workspace_problem(
     options: AmlOptions, api: WorkspaceApi, open_blobs: Callable[[], SettingsBlobs]
 ) -> PlatformProblem | None:
-    """Return what Azure does not accept of a section; None: nothing. Blocks.
+    """Return the first problem that Azure has with a section; None: there is none. Blocks.
 
     Args:
         options: of the section.

@@ -114,7 +114,7 @@ class WorkerCommands:
     that of the login environment."""
 
     def with_interpreter(self, interpreter: str) -> "WorkerCommands":
-        """Return the same with the interpreter that a probe has found."""
+        """Return a copy of these commands that uses the interpreter found by a probe."""
         return replace(self, interpreter=interpreter)
 
     def probe(self) -> WorkerCommand:

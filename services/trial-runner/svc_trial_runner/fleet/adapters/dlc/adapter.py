@@ -186,7 +186,7 @@ class DlcAdapter:
         await wait_for_poll(self._changed, self._options.agent.poll_interval_s)
 
     async def aclose(self) -> None:
-        """Do nothing: connections are closed after each request, and jobs go on."""
+        """Do nothing: connections are closed after each request, and jobs continue."""
 
     async def _jobs(self) -> list[tuple[AgentName, dict[str, Any]]]:
         """Return the jobs of the pool with the names of their agents."""

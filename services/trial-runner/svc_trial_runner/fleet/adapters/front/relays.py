@@ -164,7 +164,7 @@ class Relay:
 
 
 def plain_greeting(line: bytes) -> bytes:
-    """Return the bus's first line without what holds for a direct connection only.
+    """Return the bus's INFO line without the fields that hold for a direct connection only.
 
     The client's connection ends here: it must neither encrypt again, nor look for other servers.
 

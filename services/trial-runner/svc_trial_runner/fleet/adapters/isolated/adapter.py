@@ -131,11 +131,11 @@ class IsolatedAdapter:
         await self._call("clean")
 
     async def leftovers(self) -> list[Leftover]:
-        """Return what the installation has on the platform; see `PlatformCleaner`."""
+        """Return the installation's leftovers on the platform; see `PlatformCleaner`."""
         return read_leftovers(await self._call("leftovers"))
 
     async def clean_rest(self) -> None:
-        """Remove what belongs to no pool; see `PlatformCleaner`."""
+        """Remove leftovers that belong to no pool; see `PlatformCleaner`."""
         await self._call("clean_rest")
 
     async def wait_changed(self) -> None:

@@ -125,12 +125,12 @@ def read_problems(found: Sequence[Mapping[str, Any]]) -> list[PlatformProblem]:
 
 
 def write_leftovers(found: Sequence[Leftover]) -> list[dict[str, Any]]:
-    """Return the fields of what is left of pools."""
+    """Encode leftovers of pools as JSON objects."""
     return [asdict(one) for one in found]
 
 
 def read_leftovers(found: Sequence[Mapping[str, Any]]) -> list[Leftover]:
-    """Return what is left of pools from its fields."""
+    """Decode leftovers of pools from JSON objects."""
     return [Leftover(**{**fields, "agents": tuple(fields["agents"])}) for fields in found]
 
 

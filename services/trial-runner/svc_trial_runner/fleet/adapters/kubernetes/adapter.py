@@ -286,7 +286,7 @@ class KubernetesAdapter:
         self._api.watch(PODS, self._pods_version, limit_s, is_over, chosen)
 
     async def aclose(self) -> None:
-        """Release the connections; agents go on."""
+        """Release the connections; agents continue."""
         self._closed = True
         await asyncio.to_thread(self._api.close)
 

@@ -116,7 +116,7 @@ def shortened(text: str) -> str:
 
 
 def remedy_of(words: str) -> str:
-    """Return what a person can do about the cause in Kubernetes's words; empty: unknown."""
+    """Return a remedy for a cause in Kubernetes's words; empty: unknown."""
     for pattern, remedy in _REMEDIES:
         if re.search(pattern, words, re.IGNORECASE):
             return remedy

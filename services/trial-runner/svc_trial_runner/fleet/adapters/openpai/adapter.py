@@ -122,7 +122,7 @@ class OpenpaiAdapter:
         await self._context.front.open()
 
     async def capacity(self) -> int | None:
-        """Return None: OpenPAI's queue takes what comes."""
+        """Return None: OpenPAI queues any number of jobs."""
         return None
 
     async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
@@ -232,7 +232,7 @@ class OpenpaiAdapter:
         await wait_for_poll(self._changed, self._options.agent.poll_interval_s)
 
     async def aclose(self) -> None:
-        """Do nothing: connections are closed after each request, and jobs go on."""
+        """Do nothing: connections are closed after each request, and jobs continue."""
 
     async def _jobs(self) -> list[tuple[AgentName, dict[str, Any]]]:
         """Return (agent's name, job summary) of the pool's jobs, ended ones included."""

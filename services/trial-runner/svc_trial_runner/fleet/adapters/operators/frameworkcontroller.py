@@ -326,7 +326,7 @@ def _template_problems(template: Mapping[str, Any]) -> Iterator[PlatformProblem]
 
 
 def _inner(value: object, *names: str) -> object:
-    """Return what mappings have at a path of names; None: nothing."""
+    """Return the value in nested mappings at a path of names; None: there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value

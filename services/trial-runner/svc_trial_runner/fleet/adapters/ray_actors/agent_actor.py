@@ -26,7 +26,7 @@ _SHOWN_CHARACTERS: Final = 500
 
 
 def network_key() -> str:
-    """Return what is the same for two processes that share a loopback interface."""
+    """Return the id of the network namespace: processes with the same one share a loopback."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return f"{boot}:{Path('/proc/self/ns/net').readlink()}"
 

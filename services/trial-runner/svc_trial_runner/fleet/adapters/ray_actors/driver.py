@@ -91,11 +91,11 @@ class RayDriver:
         return await self._call(lambda: self._states(names))
 
     async def end(self, names: Sequence[str], grace_s: float) -> None:
-        """End agents and their actors; see `RayCluster`."""
+        """Terminate agents with their trials, then their actors; see `RayCluster`."""
         await self._call(lambda: self._end(names, grace_s))
 
     async def kill(self, names: Sequence[str]) -> None:
-        """Kill actors; see `RayCluster`."""
+        """Kill actors by name, of any kind; see `RayCluster`."""
         await self._call(lambda: self._kill(names))
 
     async def aclose(self) -> None:

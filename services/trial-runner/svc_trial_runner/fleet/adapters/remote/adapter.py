@@ -237,7 +237,7 @@ class RemoteAdapter:
         return Session(machine, connection, self._key(machine), on_end)
 
     def _key(self, machine: Machine) -> str:
-        """Return what names the folder of sockets of this pool on a machine."""
+        """Return the hash that names this pool's folder of sockets on a machine."""
         words = (self._context.installation, self._context.pool, machine.address)
         return hashlib.sha256("|".join(words).encode()).hexdigest()[:8]
 

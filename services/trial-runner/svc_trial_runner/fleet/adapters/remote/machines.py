@@ -68,7 +68,7 @@ class Machine:
 
 
 def _prefix(index: int | None) -> str:
-    """Return what stands before the name of a machine's field in its path."""
+    """Return the prefix of a machine's field in error paths: `machineList[0].`, or empty."""
     return "" if index is None else f"machineList[{index}]."
 
 

@@ -140,7 +140,7 @@ class SlurmAdapter:
         return problems or await self._refusals()
 
     async def _refusals(self) -> list[PlatformProblem]:
-        """Return what Slurm permanently refuses of a test job of this section; submit nothing."""
+        """Return problems for which Slurm permanently refuses a test job of this section."""
         order = AgentOrder(NOT_SUBMITTED, AgentCredentials("", "", ""), slots=1)
         refused = await self._slurm.test(await self._script(JobOrder((order,)), "check"))
         # Nodes that are down or busy now are no fault of the section.
@@ -158,7 +158,7 @@ class SlurmAdapter:
         await self._files.send_bundle()
 
     async def capacity(self) -> int | None:
-        """Return None: Slurm's queue takes what its limits allow, and gives the reasons."""
+        """Return None: Slurm queues jobs within its limits, and gives the reasons for waiting."""
         return None
 
     # Agents
@@ -351,7 +351,7 @@ class SlurmAdapter:
             return known
 
     async def aclose(self) -> None:
-        """Release the connection; jobs go on."""
+        """Release the connection; jobs continue."""
         await self._runner.aclose()
 
     async def _cluster(self) -> Cluster:

@@ -145,7 +145,7 @@ class SlurmCommands:
 
 
 def _parsed(parse: Callable[[str], list[Value]], output: str) -> list[Value]:
-    """Return what a parser finds in an output; raise PlatformError if the output was cut.
+    """Parse the output of a command; raise PlatformError if the output was cut.
 
     Raises:
         PlatformError: it was cut; what it says of jobs is incomplete.

@@ -59,7 +59,7 @@ def group_orders(orders: Sequence[AgentOrder], index_limit: int) -> list[JobOrde
 
 
 def _resources(order: AgentOrder) -> tuple[int, int]:
-    """Return what makes the resources of a job: slots and GPUs."""
+    """Return slots and GPUs of an agent's job."""
     return order.slots, order.slots * (order.gpus_per_trial or 0)
 
 

@@ -235,7 +235,7 @@ class TrainingServiceAdapter:
         await wait_for_poll(self._changed, self._options.poll_interval_s)
 
     async def aclose(self) -> None:
-        """End the main loop of the service; jobs go on."""
+        """End the main loop of the service; jobs continue."""
         await self._close_service()
 
     async def _jobs(self) -> list[tuple[AgentName, TrialJobDetail]]:
