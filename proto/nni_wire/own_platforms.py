@@ -105,7 +105,7 @@ def own_platform_names() -> tuple[str, ...]:
 
 
 def load_own_platform(name: str) -> Any | None:  # noqa: ANN401 - an object of another package
-    """Import a platform's object by entry point or registry; None: no such; ImportError if broken.
+    """Import a platform's object by entry point or registry file; None if unknown, or ImportError.
 
     Raises:
         ImportError: its module cannot be imported, or has no such object; or the registry cannot

@@ -136,7 +136,7 @@ def _connections(port: int) -> Iterator[tuple[int, Endpoint, Endpoint]]:
 
 
 def _ends_of(descriptor: int, port: int) -> tuple[int, Endpoint, Endpoint] | None:
-    """Close a descriptor; return its socket's family, far and near end; None: not at the port."""
+    """Close a descriptor; return family, remote and local endpoint; None: peer not at the port."""
     try:
         # Python would ask for the family, which an address has; those of IPv6 are the longest.
         connection = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, descriptor)

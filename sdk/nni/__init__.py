@@ -90,7 +90,7 @@ _ANNOTATIONS = "function_choice lognormal qlognormal randint variable"
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its home the first time it is asked for."""
+    """Import a public name from its home the first time it is requested."""
     from importlib import import_module
 
     if name in _SUBMODULES:

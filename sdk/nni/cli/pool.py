@@ -39,7 +39,7 @@ PoolFilePath = Annotated[
 
 @app.command("create")
 def create(file: PoolFilePath) -> None:
-    """Create a pool once its platforms accept what the file says."""
+    """Create a pool from a file, once its platforms accept their sections."""
     from nni.cli.session import manager
 
     definition = _definition(file)

@@ -1,4 +1,4 @@
-"""`nnictl experiment replay`: draw every suggestion again and say whether all are equal."""
+"""`nnictl experiment replay`: draw every suggestion again and print whether all are equal."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _VALIDITY_LIMIT_S = 30 * 86_400.0
 
 @app.command("list")
 def list_runners(*, output: Output = "table", as_json: Json = False) -> None:
-    """List the agents that are connected, and those that platforms have or are asked for.
+    """List the agents that are connected, and those that platforms run or have been ordered.
 
     Below them is the TLS front, if it is open: address and fingerprint of its authority.
     """

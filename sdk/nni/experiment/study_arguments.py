@@ -103,7 +103,7 @@ def study_config(name: str, arguments: StudyArguments) -> config_pb2.ExperimentC
 
 
 def arguments_of(name: str, config: config_pb2.ExperimentConfig) -> StudyArguments:
-    """Return the arguments of a shared study from its configuration; ValueError if it is none.
+    """Return the arguments of a shared study from its configuration; ValueError if it is not one.
 
     Args:
         name: of the study.

@@ -141,7 +141,7 @@ class NNISearchCV(BaseSearchCV):  # type: ignore[misc]  # ships no types
         )
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> "NNISearchCV":  # noqa: ANN401 - of scikit-learn
-        """Search, and fit the best configuration to all samples if `refit` says so; return self.
+        """Search, and with `refit` fit the best configuration to all samples; return self.
 
         Args:
             X: `(n_samples, n_features)`, samples.

@@ -433,7 +433,7 @@ class LabeledMutable(Mutable):
             sample[self.label] = self.random_value(random_state)
 
     def add_each(self, sample: Sample, granularity: int) -> Iterator[None]:
-        """Set each value of the grid in the sample in turn, yielding at each; remove the last.
+        """Set each value of the grid in the sample in turn; yield after each; remove the last one.
 
         A sample that has a value for the label has one step.
 

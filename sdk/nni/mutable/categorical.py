@@ -205,7 +205,7 @@ def position_of(
 
 
 def _position_of_tuple(value: object, values: Sequence[Any]) -> int | None:
-    """Return the position of the tuple equal to a list, as JSON has no tuples; None: no such."""
+    """Return the position of the tuple equal to a list (JSON has no tuples); None: no match."""
     if not isinstance(value, list):
         return None
     found = (

@@ -194,7 +194,7 @@ class AdvisorConformance(ABC):
         assert list(self.ready(seed=7).play(_ROUNDS, concurrency=3)) == first
 
     def test_no_request_is_forgotten(self) -> None:
-        """After any number of results there are as many jobs as were asked for."""
+        """After any number of results there are as many jobs as were requested."""
         driver = self.ready()
         asked, started = 5, driver.request(5)
         running = deque(started)

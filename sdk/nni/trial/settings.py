@@ -30,7 +30,7 @@ def experiment_id() -> str:
 
 
 def is_first_rank() -> bool:
-    """Return True unless a launcher of distributed training says that this is another rank."""
+    """Return True unless a launcher of distributed training has set a rank other than 0."""
     ranks = ("RANK", "LOCAL_RANK")
     return all(os.environ.get(name, "0") == "0" for name in ranks)
 

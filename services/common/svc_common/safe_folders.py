@@ -214,7 +214,7 @@ class SafeFolder:
             os.link(last, new, src_dir_fd=above, dst_dir_fd=there, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
-        """Delete a file, link or whole tree in the folder; nothing happens if it is missing.
+        """Delete a file, link or whole tree in the folder; do nothing if it is missing.
 
         Works for trees of any depth, and for folders that their owner may not write.
 

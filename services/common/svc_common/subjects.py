@@ -215,7 +215,7 @@ def pool_check_subject(pool: str) -> str:
 
 
 def pool_problems_subject(pool: str) -> str:
-    """Return the subject of the fleet's answer to such a request."""
+    """Return the subject of the fleet's reply to a request to check platforms."""
     return f"nni.pool.{check_id('pool', pool)}.problems"
 
 

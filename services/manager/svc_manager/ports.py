@@ -202,7 +202,7 @@ class Folders(FolderOpener, Protocol):
         ...
 
     async def remove(self, directory: Path) -> None:
-        """Delete the tree; nothing happens if there is none."""
+        """Delete the tree; do nothing if there is none."""
         ...
 
     async def rename_of(self, directory: Path, experiment_id: str, new: Path) -> bool:
@@ -221,7 +221,7 @@ class Folders(FolderOpener, Protocol):
         ...
 
     async def dispose(self, directory: Path, on_remaining: Callable[[int], None]) -> None:
-        """Delete the folder of an experiment, a trial at a time; nothing happens if there is none.
+        """Delete the folder of an experiment, a trial at a time; do nothing if there is none.
 
         A cancelled call ends after the current trial.
 
@@ -316,7 +316,7 @@ class SecretStore(Protocol):
         ...
 
     async def remove_pool(self, pool: str) -> None:
-        """Delete the secret values of all platforms of a pool; nothing happens if it has none."""
+        """Delete the secret values of all platforms of a pool; do nothing if it has none."""
         ...
 
 
@@ -426,7 +426,7 @@ class Views(Protocol):
         ...
 
     async def delete(self, experiment_id: str) -> None:
-        """Delete an experiment's stored view; nothing happens if there is none.
+        """Delete an experiment's stored view; do nothing if there is none.
 
         Raises:
             ServiceError: it cannot be deleted now.
@@ -517,7 +517,7 @@ class Leases(Protocol):
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Release a lease so that others can acquire it; nothing happens if it is not held.
+        """Release a lease so that others can acquire it; do nothing if it is not held.
 
         Raises:
             ServiceError: the store cannot be used now.

@@ -54,7 +54,7 @@ class TrainingMember(ABC):
         """
 
     def leave_training(self) -> None:  # noqa: B027
-        """Remove what was added for a training, after an error too; by default do nothing."""
+        """Remove the hooks of a training, also after an error; by default do nothing."""
 
     def check_training(self) -> None:  # noqa: B027
         """Raise RuntimeError if a training was too short; by default do nothing."""

@@ -340,7 +340,7 @@ class Pruner(Compressor):
                 self.wrap_model()
 
     def _check_limits(self, max_steps: int | None, max_epochs: int | None) -> bool:
-        """Return whether fine-tuning is asked for; raise ValueError if nothing can do it."""
+        """Return whether fine-tuning is requested; raise ValueError if nothing can do it."""
         tuning = max_steps is not None or max_epochs is not None
         if tuning and self.evaluator is None:
             raise ValueError("max_steps and max_epochs need an evaluator; pass one to the pruner")

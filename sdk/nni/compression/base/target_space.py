@@ -114,7 +114,7 @@ def changed_outputs(
 
 
 def first_output(output: object) -> Tensor:
-    """Return the tensor that `_output_` means: the output, or its first part; raise if it is none.
+    """Return the tensor that `_output_` means: the output, or its first item; raise if no tensor.
 
     Args:
         output: what a module returned.

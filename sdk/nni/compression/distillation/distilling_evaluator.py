@@ -45,7 +45,7 @@ class DistillingEvaluator(Evaluator):
         self._inner.unbind_model()
 
     def patch_optim_param_group(self, group: Mapping[str, object]) -> None:
-        """Add parameters to the optimizer of the other evaluator.
+        """Add parameters to the optimizer of the wrapped evaluator.
 
         Args:
             group: `params` and hyperparameters.

@@ -1,4 +1,4 @@
-"""Steps of a pipeline: prune, fine-tune, distil, and the base of steps of one's own."""
+"""Steps of a pipeline: prune, fine-tune, distil, and the base of steps of the user's own."""
 
 import copy
 from abc import ABC, abstractmethod

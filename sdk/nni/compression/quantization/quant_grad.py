@@ -1,4 +1,4 @@
-"""Gradients of quantizers of one's own, as NNI 2.x documents them."""
+"""Gradients of quantizers of the user's own, as NNI 2.x documents them."""
 
 import inspect
 from enum import Enum
@@ -23,7 +23,7 @@ class QuantType(Enum):
 
 
 class QuantGrad(torch.autograd.Function):
-    """Gradient of the quantization of a tensor: that of the identity, unless a subclass says more.
+    """Gradient of a tensor's quantization: straight-through by default, as if it were the identity.
 
     Override `quant_backward`, with all its arguments or with the first three, and assign the class
     to `quant_grad` of a quantizer.

@@ -208,7 +208,7 @@ class Quantizer(Compressor):
         input_shape: Sequence[int] | None = None,
         device: torch.device | str | None = None,
     ) -> CalibrationConfig:
-        """Unwrap the model; write its state dict and files asked for; return the calibration.
+        """Unwrap the model; write its state dict and requested files; return the calibration.
 
         The files are written by `torch.save`; they hold tensors, numbers, strings and lists only.
 

@@ -20,7 +20,7 @@ _INDEX: Final = "layer_idx"
 
 @dataclass(frozen=True, slots=True)
 class DepthReport:
-    """Result of `drop_blocks`: influences, removed indices, parameters, and scores if asked for.
+    """Result of `drop_blocks`: influences, removed indices, parameters, and scores if requested.
 
     Examples:
         >>> from nni.compression.speedup import DepthReport

@@ -1,4 +1,4 @@
-"""Conversion of the sections of schema v1 that say where trials run."""
+"""Conversion of the sections of schema v1 that configure where trials run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _refuse_section(file: SectionReader, name: str, owner: str) -> None:
 
 
 def _command(trial: SectionReader) -> dict[str, Any]:
-    """Return command and GPUs of trials of one process; no GPUs unless some are asked for."""
+    """Return command and GPUs of trials of one process; no GPUs unless some are requested."""
     trial.require("command", "for example: python3 trial.py")
     gpus = trial.integer("gpuNum")
     return {"trialCommand": trial.text("command"), "trialGpuNumber": 0 if gpus is None else gpus}
@@ -80,7 +80,7 @@ def _local(file: SectionReader, trial: SectionReader) -> dict[str, Any]:
 
 
 def _gpu_fields(section: SectionReader) -> dict[str, Any]:
-    """Return how GPUs are shared; schema v2 wants `useActiveGpu` said explicitly."""
+    """Return how GPUs are shared; schema v2 needs `useActiveGpu` set explicitly."""
     return without_nones(
         {
             "useActiveGpu": section.flag("useActiveGpu") or False,

@@ -116,7 +116,7 @@ class HalvingAdvisor(MsgDispatcherBase):
 
     @abstractmethod
     def new_configuration(self) -> JsonValue:
-        """Return a new configuration for the first round of a bracket; a subclass says from where.
+        """Return a new configuration for the first round of a bracket, by the subclass's method.
 
         Returns:
             The configuration, without its budget.

@@ -31,7 +31,7 @@ _UNKNOWN: Final = 0.5
 
 
 class TrialShares:
-    """Counter of the trials and rewards of several tuners, which says whose turn it is.
+    """Counter of the trials and rewards of several tuners, which selects the next tuner.
 
     Deterministic: the same calls give the same turns.
 
@@ -54,7 +54,7 @@ class TrialShares:
         return list(self._trials)
 
     def order(self) -> list[int]:
-        """Return the indices of the tuners, the one whose turn it is first.
+        """Return the indices of the tuners in the order of their turns.
 
         Ties are decided by the fewest trials, then by the order of the list.
         """

@@ -131,11 +131,11 @@ class PortfolioTuner(Tuner):
             tuner.update_search_space(search_space)
 
     def prepare_parameters(self) -> None:
-        """Prepare the next proposal of the tuner whose turn it is."""
+        """Prepare the next proposal of the tuner that is next in turn."""
         self._tuners[self._shares.order()[0]].prepare_parameters()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
-        """Return the proposal of the tuner whose turn it is, or of the next that has one.
+        """Return the proposal of the tuner that is next in turn, or of the next one that has one.
 
         Raises:
             NoMoreTrialError: no tuner has a proposal.

@@ -44,7 +44,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its home the first time it is asked for."""
+    """Import a public name from its home the first time it is requested."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -117,7 +117,7 @@ class TrialPlatform(Protocol):
         ...
 
     def kill(self, trial_id: str) -> None:
-        """Stop a trial; nothing happens if it has ended."""
+        """Stop a trial; do nothing if it has ended."""
         ...
 
     def parameters(self, trial_id: str) -> Mapping[str, Any]:

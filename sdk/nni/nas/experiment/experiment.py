@@ -174,7 +174,7 @@ class NasExperiment(TrialQueries):
         self.save_checkpoint()
 
     def _start_parts(self, space: ExecutableModelSpace, *, resumes: bool) -> None:
-        """Start strategy and engine; release everything if that fails, because of a port, say.
+        """Start strategy and engine; release everything if that fails, as for a port in use.
 
         The checkpoint that could not be loaded stays as it is: nothing is saved over it.
         """

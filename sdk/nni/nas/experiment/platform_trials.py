@@ -155,7 +155,7 @@ class ManagerTrialPlatform:
         self._client.add_trial(self._id, to_value(dict(parameters)), key)
 
     def kill(self, trial_id: str) -> None:
-        """Stop a trial; nothing happens if it has ended."""
+        """Stop a trial; do nothing if it has ended."""
         try:
             self._client.kill_trial(self._id, trial_id)
         except WrongStateError:

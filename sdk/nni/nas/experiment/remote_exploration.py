@@ -71,7 +71,7 @@ class ExploredModel:
 
     @property
     def value(self) -> float:
-        """Metric as a number, `default` of a dict; the larger, the better; NaN if it is none."""
+        """Metric as a number, `default` of a dict; the larger, the better; NaN if it is not one."""
         number = self.metric.get(_DEFAULT) if isinstance(self.metric, dict) else self.metric
         try:
             return float(number) if isinstance(number, (int, float)) else math.nan
@@ -95,7 +95,7 @@ class RemoteExploration:
         self._client = client
 
     def status(self) -> ExplorationStatus:
-        """Return state and figures.
+        """Return the current state, limits, trial counts, best models and errors from the manager.
 
         Raises:
             NotFoundError: no experiment has this id, or it is no exploration.

@@ -46,7 +46,7 @@ class PipeTrials:
         self._pipe.write({"candidate": key, "parameters": dict(parameters)})
 
     def kill(self, trial_id: str) -> None:
-        """Ask the service to stop a trial; nothing happens if it has ended."""
+        """Ask the service to stop a trial; do nothing if it has ended."""
         self._pipe.write({"kill": trial_id})
 
     def parameters(self, trial_id: str) -> Mapping[str, Any]:

@@ -385,7 +385,7 @@ class Mutator(LabeledMutable):
         return RandomChoices(int(random_state.random() * _SEEDS))
 
     def grid_values(self, granularity: int) -> Iterator[Any]:
-        """Raise ValueError: the choices are not known before they are asked for.
+        """Raise ValueError: the choices are not known before they are requested.
 
         Args:
             granularity: without effect.

@@ -1,4 +1,4 @@
-"""Files of checkpoints: one object in one file, whose suffix says in which format."""
+"""Files of checkpoints: one object in one file, in the format of its suffix."""
 
 import logging
 from abc import ABC, abstractmethod

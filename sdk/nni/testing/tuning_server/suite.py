@@ -160,7 +160,7 @@ class TuningServerConformance(ABC):
             assert _goes_on(session)
 
     def test_trials_that_it_never_proposed_are_taken(self) -> None:
-        """Report and end of parameters of another session leave a session able to propose."""
+        """Reports and ends of another session's parameters leave a session able to propose."""
         with self.client() as client:
             with client.session(self.search_space, self.class_args, seed=1) as session:
                 foreign = play(session, 1)

@@ -49,7 +49,7 @@ def came_through_front(address: str) -> bool:
 
 
 def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse an IP address, an IPv4-mapped IPv6 one as IPv4; None: it is none."""
+    """Parse an IP address, an IPv4-mapped IPv6 one as IPv4; None: it is not one."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -59,7 +59,7 @@ class Caller:
     """Pool of an agent whose token is limited to its own trials; empty: no limit."""
 
     def check(self, rule: Rule, what: str) -> None:
-        """Raise PermissionDeniedError if the role is below the rule's; agents pass if it says so.
+        """Raise PermissionDeniedError if the role is too low; agents pass rules that permit agents.
 
         Args:
             rule: required permission.

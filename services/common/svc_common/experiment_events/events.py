@@ -22,7 +22,7 @@ class AlgorithmRequested:
 
 @dataclass(frozen=True, slots=True)
 class TrialsRequested:
-    """Event: the algorithm is asked for one set of parameters for each of these ids."""
+    """Event: parameters for each of these ids are requested from the algorithm."""
 
     request_id: str
     parameter_ids: tuple[int, ...]

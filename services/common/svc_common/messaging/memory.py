@@ -111,7 +111,7 @@ class InMemoryEventLog:
         return sorted({subjects.experiment_of_event(record.subject) for record in records})
 
     async def delete(self, experiment_id: str) -> None:
-        """Delete an experiment's log; nothing happens if there is none."""
+        """Delete an experiment's log; do nothing if there is none."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready()
         self._stream.purge(subject)
@@ -244,7 +244,7 @@ class InMemoryTaskQueue:
         await self._bus.ready()
 
     async def close_pool(self, pool: str) -> None:
-        """Remove the tasks of a pool; nothing happens if there are none."""
+        """Remove the tasks of a pool; do nothing if there are none."""
         subjects.check_id("pool", pool)
         await self._bus.ready()
         for sequence in [key for key, task in self._bus.broker.tasks.items() if task.pool == pool]:
@@ -280,7 +280,7 @@ class InMemoryTaskQueue:
             queued.timer = loop.call_later(delay_s, self._bus.broker.give_back, sequence)
 
     async def in_progress(self, ack_subject: str) -> None:
-        """Renew the hold on a task for `ACK_WAIT_S`; return when the bus has recorded it."""
+        """Renew the lease of a task for `ACK_WAIT_S`; return when the bus has recorded it."""
         await self._bus.ready()
         self._bus.broker.renew(_sequence(ack_subject))
 
@@ -302,7 +302,7 @@ class InMemorySignals:
         self._bus = bus
 
     def publish(self, subject: str, payload: bytes) -> bool:
-        """Send to the current subscribers; return False if the bus is away and drops the signal."""
+        """Send to the current subscribers; return False if the bus is away: the signal is lost."""
         return self._send(Signal(subject, payload, ""))[0]
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:

@@ -109,7 +109,7 @@ class NatsSignals:
         self._connection = connection
 
     def publish(self, subject: str, payload: bytes) -> bool:
-        """Send to the current subscribers; return False if the bus is away and drops the signal."""
+        """Send to the current subscribers; return False if the bus is away: the signal is lost."""
         return self._connection.publish(subject, payload)
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:

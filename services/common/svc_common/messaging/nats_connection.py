@@ -243,7 +243,7 @@ class Connection:
             raise PermissionDeniedError(f"the bus forbids this user to listen to {subject}")
 
     def unsubscribe(self, sid: int) -> None:
-        """End a subscription by its id; nothing happens if it has ended."""
+        """End a subscription by its id; do nothing if it has ended."""
         self._subjects.pop(sid, None)
         if sid in self._subscriptions:
             subscription, delivery = self._subscriptions.pop(sid)

@@ -124,7 +124,7 @@ class NatsEventLog:
                 return sorted(found)
 
     async def delete(self, experiment_id: str) -> None:
-        """Delete a log; nothing happens if there is none."""
+        """Delete a log; do nothing if there is none."""
         await self._js.purge(subjects.STREAM_EXPERIMENTS, subjects.event_subject(experiment_id))
 
     async def _follow(

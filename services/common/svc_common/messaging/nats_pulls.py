@@ -1,4 +1,4 @@
-"""Pull requests that stand at a consumer of JetStream, counted by the tasks they may bring."""
+"""Pending pull requests at a consumer of JetStream, counted by the tasks they may deliver."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ class StandingPulls:
         return number in self._standing
 
     def send(self, count: int, *, at_once: bool = False) -> str:
-        """Request tasks, standing or `at_once`; return the request's number, empty if away.
+        """Request tasks, pending or `at_once`; return the request's number; empty: bus unreachable.
 
         Args:
             count: at least 1.
@@ -70,7 +70,7 @@ class StandingPulls:
             return
 
     def end(self, number: str) -> None:
-        """Forget a request that the server has ended; nothing happens if it is none of these."""
+        """Forget a request that the server has ended; do nothing if it is not one of these."""
         self._standing.pop(number, None)
 
     def end_overdue(self) -> None:

@@ -90,7 +90,7 @@ class NatsTaskQueue:
         self._opened.add(pool)
 
     async def close_pool(self, pool: str) -> None:
-        """Delete a pool's consumers and tasks; nothing happens if there are none."""
+        """Delete a pool's consumers and tasks; do nothing if there are none."""
         self._opened.discard(pool)
         for consumer, subject in _consumers(pool):
             try:
@@ -127,7 +127,7 @@ class NatsTaskQueue:
         await self._acknowledge(ack_subject, _NAK + delay)
 
     async def in_progress(self, ack_subject: str) -> None:
-        """Renew the hold on a task for `ACK_WAIT_S`; return when the bus has recorded it."""
+        """Renew the lease of a task for `ACK_WAIT_S`; return when the bus has recorded it."""
         await self._acknowledge(ack_subject, _PROGRESS)
 
     async def term(self, ack_subject: str) -> None:

@@ -168,7 +168,7 @@ class EventLog(Protocol):
         ...
 
     async def delete(self, experiment_id: str) -> None:
-        """Delete a log; nothing happens if there is none."""
+        """Delete a log; do nothing if there is none."""
         ...
 
 
@@ -292,7 +292,7 @@ class TaskQueue(Protocol):
         ...
 
     async def close_pool(self, pool: str) -> None:
-        """Remove a pool's queue, with the tasks in it; nothing happens if there is none.
+        """Remove a pool's queue, with the tasks in it; do nothing if there is none.
 
         For a pool that no agent pulls from any more.
         """
@@ -315,7 +315,7 @@ class TaskQueue(Protocol):
         ...
 
     async def in_progress(self, ack_subject: str) -> None:
-        """Renew the hold on a task for `ACK_WAIT_S`; return when the bus has recorded it."""
+        """Renew the lease of a task for `ACK_WAIT_S`; return when the bus has recorded it."""
         ...
 
     async def term(self, ack_subject: str) -> None:
@@ -327,7 +327,7 @@ class Signals(Protocol):
     """Interface of unstored messages on the bus: orders to agents, presence, live views."""
 
     def publish(self, subject: str, payload: bytes) -> bool:
-        """Send to the current subscribers; return False if the bus is away and drops the signal."""
+        """Send to the current subscribers; return False if the bus is away: the signal is lost."""
         ...
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:

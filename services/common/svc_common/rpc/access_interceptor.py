@@ -111,7 +111,7 @@ def metadata_value(metadata: Metadata | None, wanted: str) -> str:
 
 
 class _CheckedCall:
-    """gRPC handler that checks caller and role, calls the inner one, audits as its rule says."""
+    """gRPC handler that checks caller and role, calls the inner handler, and audits by its rule."""
 
     def __init__(
         self,

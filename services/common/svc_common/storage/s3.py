@@ -180,7 +180,7 @@ class S3BlobStore:
         return BlobInfo(key, found.size or 0, found.last_modified or _NEVER)
 
     async def delete(self, key: str) -> None:
-        """Delete an object from the bucket; nothing happens if it is missing."""
+        """Delete an object from the bucket; do nothing if it is missing."""
         name = self._name(check_key(key))
         try:
             await self._run(key, lambda: self._client.remove_object(self._bucket, name))

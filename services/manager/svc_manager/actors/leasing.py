@@ -157,7 +157,7 @@ class Ownership:
         return manager.grpc_address != self._me.grpc_address
 
     async def release(self, experiment_id: str) -> None:
-        """Release the lease of an experiment; nothing happens if it is not held."""
+        """Release the lease of an experiment; do nothing if it is not held."""
         lease = self._held.pop(experiment_id, None)
         if lease is not None:
             await self._release(lease)

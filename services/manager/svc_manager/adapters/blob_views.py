@@ -45,7 +45,7 @@ class BlobViews:
         return int.from_bytes(data[:_SEQUENCE_BYTES], "big"), data[_SEQUENCE_BYTES:]
 
     async def delete(self, experiment_id: str) -> None:
-        """Delete a view; nothing happens if there is none."""
+        """Delete a view; do nothing if there is none."""
         await self._blobs.delete(_key(experiment_id))
 
 

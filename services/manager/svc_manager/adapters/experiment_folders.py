@@ -56,7 +56,7 @@ class LocalFolders:
             ) from error
 
     async def remove(self, directory: Path) -> None:
-        """Delete the tree; nothing happens if there is none."""
+        """Delete the tree; do nothing if there is none."""
         await asyncio.to_thread(self._remove, directory)
 
     async def rename_of(self, directory: Path, experiment_id: str, new: Path) -> bool:

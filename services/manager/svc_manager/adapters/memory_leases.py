@@ -42,7 +42,7 @@ class InMemoryLeases:
         return lost
 
     async def release(self, lease: Lease) -> None:
-        """Release a lease; nothing happens if it is not held any more."""
+        """Release a lease; do nothing if it is not held any more."""
         if await self.holder(lease.name) == lease:
             del self._held[lease.name]
 

@@ -110,7 +110,7 @@ class RedisLeases:
         return [asked[int(index) // 2 - 1] for index in lost]
 
     async def release(self, lease: Lease) -> None:
-        """Release a lease; nothing happens if it is not held any more."""
+        """Release a lease; do nothing if it is not held any more."""
         with self._connection.errors():
             await self._release(keys=[LEASES_KEY], args=[lease.name, _text(lease)])
 

@@ -42,6 +42,6 @@ class RedisViews:
         return found
 
     async def delete(self, experiment_id: str) -> None:
-        """Delete a view; nothing happens if there is none."""
+        """Delete a view; do nothing if there is none."""
         with self._connection.errors():
             await self._connection.commands.delete(VIEW_KEY + experiment_id)

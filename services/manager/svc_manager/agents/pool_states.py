@@ -92,7 +92,7 @@ class PoolStates:
             self._on_gone(name)
 
     def agents(self) -> Iterator[tuple[str, pool_pb2.PoolAgent]]:
-        """Yield pool and agent of all agents that platforms have or are asked for."""
+        """Yield pool and agent of all agents that platforms run or have been ordered."""
         for pool, state in self._states.items():
             for agent in state.agents:
                 yield pool, agent

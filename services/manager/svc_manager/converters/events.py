@@ -63,7 +63,7 @@ def batches_to_bytes(
 
 
 def batch_from_bytes(payload: bytes) -> event_pb2.EventBatch:
-    """Parse a log message as the proto message `EventBatch`; raise DecodeError if it is none.
+    """Parse a log message as the proto message `EventBatch`; raise DecodeError if it is not one.
 
     Raises:
         google.protobuf.message.DecodeError: it is not a batch.

@@ -73,7 +73,7 @@ class AgentFacts:
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """Facts about a pool that platforms feed, for explanations: its growth, as the fleet says."""
+    """Facts about a pool that platforms feed, for explanations: its growth, from the fleet."""
 
     reason: str = ""
     """Why it does not grow although trials wait, in the platform's words; empty: it grows."""

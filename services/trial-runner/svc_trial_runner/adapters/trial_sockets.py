@@ -138,7 +138,7 @@ class _Connection:
         self._answer()
 
     def _handle(self, line: bytes) -> bytes | asyncio.Future[bytes] | None:
-        """Return the reply or its future; None: `next` waits; BrokenChannelError if out of turn."""
+        """Return the reply or its future; None: `next` waits; BrokenChannelError if out of step."""
         request = parse_request(line)
         if self._waits_for_next:
             raise BrokenChannelError("no request may follow next before its reply")
@@ -179,7 +179,7 @@ class _Connection:
         return None
 
     def hand_over(self, trial: NextTrial) -> asyncio.Future[bool]:
-        """Send the next trial to the waiting process; the future says whether it was accepted.
+        """Send the next trial to the waiting process; return a future: whether it was accepted.
 
         Returns:
             True once the process has made the first request; False if it is gone.

@@ -76,7 +76,7 @@ _FINAL_BY_TYPE: Final = {"PERIODICAL": False, "FINAL": True}
 
 
 def parse_request(line: bytes) -> Request:
-    """Parse a JSON line of a trial to its request; raise ChannelError if it is none.
+    """Parse a JSON line of a trial to its request; raise ChannelError if it is not one.
 
     Raises:
         BrokenChannelError: the line is no JSON object, so later lines cannot be trusted.

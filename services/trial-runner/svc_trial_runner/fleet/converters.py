@@ -186,7 +186,7 @@ def front_to_bytes(
 
 
 def front_state_to_bytes(endpoint: FrontEndpoint | None) -> bytes:
-    """Return the message that says where the front of the installation is; None: it is closed."""
+    """Return the message with the address of the TLS front; None: it is closed."""
     message = invitation_service_pb2.PoolFront(pool=LOCAL_POOL)
     if endpoint is not None:
         message.address = endpoint.address

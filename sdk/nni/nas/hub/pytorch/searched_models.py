@@ -138,7 +138,7 @@ def _from_file(path: str) -> SearchedModel:
 
 
 def _weights(path: Path) -> dict[str, Any]:
-    """Load the state dict of a file, or of its entry `state_dict`; raise if it is none."""
+    """Load the state dict of a file, or of its entry `state_dict`; raise if it is not one."""
     loaded = torch.load(path, map_location="cpu", weights_only=True)
     state = loaded.get("state_dict", loaded) if isinstance(loaded, dict) else loaded
     if not isinstance(state, dict):

@@ -225,7 +225,7 @@ def _is_mutable(argument: object) -> bool:
 
 
 def _value(argument: Any) -> Any:  # noqa: ANN401 - any argument
-    """Return a mutable argument's present or default value; copy lists and dicts; others as is."""
+    """Return a mutable argument's current or default value; lists and dicts are copied."""
     if _is_mutable(argument):
         return ensure_frozen(argument, strict=False)
     return argument.copy() if type(argument) in {list, dict} else argument

@@ -1,4 +1,4 @@
-"""Helpers for strategies of one's own: duplicates, retries, running models, plain samples."""
+"""Helpers for strategies of the user's own: duplicates, retries, running models, plain samples."""
 
 from nni.nas.strategy.open_models import OpenModels
 from nni.nas.strategy.sample_codec import SampleCodec

@@ -1,4 +1,4 @@
-"""One-shot trainers of NNI 2.x, and parts for trainers of one's own."""
+"""One-shot trainers of NNI 2.x, and parts for trainers of the user's own."""
 
 from nni.retiarii.oneshot.pytorch.fbnet import FBNetTrainer, LookUpTable, NASConfig
 from nni.retiarii.oneshot.pytorch.gradient_trainers import DartsTrainer, ProxylessTrainer

@@ -1,4 +1,4 @@
-"""Replacement of the choices of a network by modules of a one-shot trainer of one's own."""
+"""Replacement of the choices of a network by modules of a one-shot trainer of the user's own."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

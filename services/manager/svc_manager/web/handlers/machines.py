@@ -12,7 +12,7 @@ from svc_manager.web.route import Call, json_response
 
 
 async def list_runners(call: Call) -> Response:
-    """Respond with the connected agents, and those that platforms have or are asked for."""
+    """Respond with the connected agents, and those that platforms run or have been ordered."""
     agents = call.dependencies.agents
 
     async def fetch(size: int, token: str) -> Page[experiment_service_pb2.RunnerSummary]:

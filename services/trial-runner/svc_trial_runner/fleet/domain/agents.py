@@ -1,4 +1,4 @@
-"""Agents of a pool: their names, what is ordered of a platform, what a platform says of them."""
+"""Agents of a pool: names, orders to a platform, states reported by a platform."""
 
 import re
 from collections.abc import Mapping

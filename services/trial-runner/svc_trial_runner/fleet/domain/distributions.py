@@ -234,7 +234,7 @@ class WheelName:
 
 
 def parse_wheel_name(file_name: str) -> WheelName | None:
-    """Return the parts of a wheel's file name; None: it is none."""
+    """Return the parts of a wheel's file name; None: it is not one."""
     parts = file_name.removesuffix(".whl").split("-")
     if not file_name.endswith(".whl") or len(parts) not in {5, 6}:
         return None

@@ -185,7 +185,7 @@ class AgentEnrolled:
 
 @dataclass(frozen=True, slots=True)
 class DrainSent:
-    """Agents were asked to take no more trials."""
+    """Agents were ordered to drain: to take no more trials."""
 
     names: tuple[AgentName, ...]
 

@@ -59,14 +59,14 @@ def _gpu_number(part: object) -> int:
 
 
 def finite_number(value: object) -> float | None:
-    """Return a number of a section; None: it is none, or its size is a mistake."""
+    """Return a number of a section; None: it is not one, or its size is a mistake."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) <= _LARGEST else None  # NaN is not, either
 
 
 def whole_number(value: object, least: int = 0) -> int | None:
-    """Return a whole number of a section, which may come as a double; None: it is none.
+    """Return a whole number of a section, which may come as a double; None: it is not one.
 
     Args:
         value: of the option.
@@ -77,7 +77,7 @@ def whole_number(value: object, least: int = 0) -> int | None:
 
 
 def mebibytes(size: object) -> float | None:
-    """Return a size such as `8gb`, units in powers of 1024, in MiB; None: it is none above 0.
+    """Return a size such as `8gb`, units in powers of 1024, in MiB; None: it is not one above 0.
 
     Args:
         size: text, or a number of megabytes.

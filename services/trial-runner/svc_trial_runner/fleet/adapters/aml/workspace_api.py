@@ -172,7 +172,7 @@ class WorkspaceApi:
         return self._requests.send_json(method, target, body)
 
     def _listed(self, page: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the jobs of a page; raise if it is none.
+        """Return the jobs of a page; raise if it is not one.
 
         An empty list would mean that all agents have ended.
         """

@@ -62,7 +62,7 @@ class ConnectionCounts:
         return True
 
     def shake(self, address: str) -> None:
-        """Count the end of a handshake, good or bad."""
+        """Count the end of a handshake, successful or not."""
         _decrement(self._handshakes, counted_address(address))
 
     def end(self, address: str) -> None:

@@ -87,7 +87,7 @@ class ChildProcess:
         return self._peer.stuck
 
     async def call(self, method: str, params: object = None) -> Any:  # noqa: ANN401 - JSON
-        """Call a method of the child; return its result, or raise an error that says how it ended.
+        """Call a method of the child; return its result; raise with the exit status if it ended.
 
         Raises:
             PlatformError: the call has failed, or the process has ended.

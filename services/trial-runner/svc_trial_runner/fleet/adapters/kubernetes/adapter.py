@@ -191,7 +191,7 @@ class KubernetesAdapter:
         )
 
     async def agents(self) -> list[PlatformAgent]:
-        """Return the agents that have a job, with what job, pod and events say of them."""
+        """Return the agents that have a job, with their states from job, pod and events."""
         jobs, _ = await self._list(self._jobs)
         pods, version = await self._list(PODS)
         latest = latest_pods(pod for pod in pods if self._workload.is_agent_pod(pod))

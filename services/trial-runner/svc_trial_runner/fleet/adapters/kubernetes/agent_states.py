@@ -26,7 +26,7 @@ _LOST_POD: Final = "BackoffLimitExceeded"
 
 
 def object_agent(item: Mapping[str, Any]) -> AgentName | None:
-    """Return the agent that a job, pod or secret belongs to; None: it is none of a fleet."""
+    """Return the agent that a job, pod or secret belongs to; None: it is not one of a fleet."""
     return parse_agent_name(str(item.get("metadata", {}).get("labels", {}).get(AGENT_LABEL, "")))
 
 
@@ -92,7 +92,7 @@ def platform_agent(
 
 
 def needs_warnings(agent: PlatformAgent) -> bool:
-    """Return whether events may say why an agent waits, which its pod does not."""
+    """Return whether the reason of an agent's wait may be in events, not in its pod."""
     return agent.phase is AgentPhase.PENDING and agent.reason in {NO_POD, ""}
 
 

@@ -170,7 +170,7 @@ _READERS: Final[Mapping[str, tuple[str, _Reader]]] = {
 
 
 def given_options(section: PlatformSection) -> dict[str, object]:
-    """Return a section's options with secret values put back into labels, templates and such.
+    """Return a section's options with secret values restored in labels, templates and other fields.
 
     What has the name of a secret was taken out of them: a label `auth` would be missing.
     """

@@ -17,7 +17,7 @@ _FACTORS: Final = {
 
 
 def parse_quantity(text: str) -> Fraction | None:
-    """Return the number that a quantity represents; None: it is none.
+    """Return the number that a quantity represents; None: it is not one.
 
     Args:
         text: `2`, `500m`, `16Gi`, `1e3`, ...

@@ -227,7 +227,7 @@ class OpenpaiAdapter:
         """Do nothing: all jobs are of a pool, and the image has the agent."""
 
     async def wait_changed(self) -> None:
-        """Wait for the poll interval, or until agents were launched or ended; nothing is asked."""
+        """Wait for the poll interval, or until agents were launched or ended; send no request."""
         self._changed.clear()
         await wait_for_poll(self._changed, self._options.agent.poll_interval_s)
 

@@ -1,4 +1,4 @@
-"""File that says on which machine each agent of a pool was started."""
+"""File of the machines on which the agents of a pool were started."""
 
 import asyncio
 import json

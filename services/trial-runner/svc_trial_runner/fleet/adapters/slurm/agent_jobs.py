@@ -1,4 +1,4 @@
-"""What Slurm and the shared folder say of agents, put together."""
+"""Join of Slurm's listings and the shared folder to the states of agents."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

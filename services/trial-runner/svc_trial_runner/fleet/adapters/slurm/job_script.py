@@ -98,7 +98,7 @@ def write_job_script(options: SlurmOptions, job: JobOrder, paths: ScriptPaths) -
 
 
 def lifetime_s(options: SlurmOptions, limit_s: int | None, duration_s: int | None) -> float | None:
-    """Return the seconds after which no further trial fits into the job; None: no such limit.
+    """Return the seconds after which no further trial fits into the job; None: no limit.
 
     Args:
         options: of the section.

@@ -230,7 +230,7 @@ class TrainingServiceAdapter:
         """Do nothing: all jobs and folders are of a pool."""
 
     async def wait_changed(self) -> None:
-        """Wait for the poll interval, or until agents were launched or ended; nothing is asked."""
+        """Wait for the poll interval, or until agents were launched or ended; send no request."""
         self._changed.clear()
         await wait_for_poll(self._changed, self._options.poll_interval_s)
 

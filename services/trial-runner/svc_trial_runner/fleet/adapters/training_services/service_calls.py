@@ -130,7 +130,7 @@ class ServiceCalls:
 
 
 def agent_of(job: TrialJobDetail) -> AgentName | None:
-    """Return the agent that a job runs, by its tags; None: it is none of a fleet."""
+    """Return the agent that a job runs, by its tags; None: it is not one of a fleet."""
     tags: Iterable[object] = job.tags or (() if job.form is None else job.form.tags)
     names = (parse_agent_name(tag) for tag in tags if isinstance(tag, str))
     return next((name for name in names if name is not None), None)
