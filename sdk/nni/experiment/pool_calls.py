@@ -49,7 +49,7 @@ class PoolCalls(Connection):
         return [pool for page in pages for pool in page.pools]
 
     def drain_pool(self, name: str, *, undo: bool = False) -> pb.Pool:
-        """Let a pool's agents end after their trials, or undo that; return the pool."""
+        """Drain a pool: its agents end after their trials; or undo that; return the pool."""
         request = pb.DrainPoolRequest(pool=name, undo=undo)
         return _pool(self._about(name, lambda: self._pools.DrainPool, request))
 

@@ -165,7 +165,7 @@ class NNISearch(Searcher):  # type: ignore[misc] # Ray ships no types
         result: Mapping[str, Any] | None = None,
         error: bool = False,  # noqa: FBT001, FBT002 - as in Ray Tune
     ) -> None:
-        """Tell the tuner the last result of a trial.
+        """Pass the last result of a trial to the tuner.
 
         Args:
             trial_id: of Ray Tune; one that was not suggested is left out.

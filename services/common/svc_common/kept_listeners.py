@@ -116,7 +116,7 @@ class KeptListeners:
         return self._earlier.pop(port, None)
 
     def keep(self, bound: socket.socket) -> None:
-        """Have the parent keep a listening socket."""
+        """Send a listening socket to the parent, which keeps it open."""
         self._tell(f"keep {bound.getsockname()[1]}", bound)
 
     def drop(self, bound: socket.socket) -> None:

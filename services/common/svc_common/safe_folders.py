@@ -209,7 +209,7 @@ class SafeFolder:
             os.rename(last, new, src_dir_fd=above, dst_dir_fd=there)
 
     def link(self, name: str, new_name: str) -> None:
-        """Give a file a second name."""
+        """Create a hard link to a file in the folder, under a new name."""
         with self.parent_of(name) as (above, last), self.parent_of(new_name) as (there, new):
             os.link(last, new, src_dir_fd=above, dst_dir_fd=there, follow_symlinks=False)
 

@@ -80,7 +80,7 @@ class Telemetry:
             del self._pending[key]
 
     def commands_sent(self, experiment_id: str, commands: Iterable[Command]) -> None:
-        """Note when each request for parameters was sent, to measure the answer's time."""
+        """Record when each request for parameters was sent, to measure the answer's latency."""
         for command in commands:
             if isinstance(command, Generate) and not command.replayed:
                 key = (experiment_id, command.request_id)

@@ -77,7 +77,7 @@ class HeldPorts:
         return Ports(*(_number(one) for one in (self._nats, *self._others, self.http)))
 
     def lend_nats(self) -> None:
-        """Let a nats-server bind its port."""
+        """Release the bus's port so that a nats-server can bind it."""
         self._nats.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
     def take_nats_back(self) -> bool:

@@ -199,7 +199,7 @@ class TrialOutput(Protocol):
         ...
 
     def watch(self, on_output: Callable[[], None]) -> Callable[[], None]:
-        """Call back after each piece of output; return a function that cancels this."""
+        """Register a callback for each piece of output; return a function that cancels it."""
         ...
 
     def announce(self) -> None:
@@ -211,7 +211,7 @@ class TrialFolders(Protocol):
     """Interface of trials' folders: create, open with files and pipes, release to the services."""
 
     def prepare(self, directory: str, output_folder: str = "") -> None:
-        """Let trials write to their folder as another user than the agent; create that of outputs.
+        """Open a trial's folder to a separate code user, if any; create the output folder.
 
         Raises:
             LaunchError: the folder cannot be created.
@@ -320,7 +320,7 @@ class TrialSockets(Protocol):
         ...
 
     def when_quiet(self, token: str, call: Callable[[], None]) -> None:
-        """Call once, when the last connection with `token` has closed."""
+        """Register a callback that runs once, when the last connection with `token` has closed."""
         ...
 
     def dismiss(self, token: str) -> None:
@@ -389,7 +389,7 @@ class ReportSpool(Protocol):
         ...
 
     def before_forgetting(self, call: Callable[[], None]) -> None:
-        """Call back each time before acknowledged reports are removed from disk."""
+        """Register a callback that runs before acknowledged reports are removed from disk."""
         ...
 
     def close(self) -> None:

@@ -135,7 +135,7 @@ def open_shared_storage(service: Service, settings: Settings) -> MountedStorage 
 
 
 def experiments_root(settings: Settings, storage: MountedStorage | None) -> Path:
-    """Return the parent of the folders of experiments that name none."""
+    """Return the default parent of experiments' folders."""
     return settings.work_directory / "experiments" if storage is None else storage.root
 
 

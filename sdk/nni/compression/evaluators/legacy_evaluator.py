@@ -177,4 +177,4 @@ class LegacyEvaluator(Evaluator):
 
 
 class _StepLimit(BaseException):
-    """Leaves a trainer that takes no limit; no error, which a trainer might handle."""
+    """Exception that leaves a trainer without step limit; no `Exception`, which it might catch."""

@@ -119,7 +119,7 @@ class ActivationPruner(TrainingPruner):
 
 
 class ActivationAPoZRankPruner(ActivationPruner):
-    """Masks the output channels whose activations are zero most often.
+    """Pruner that masks the output channels whose activations are zero most often.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -165,7 +165,7 @@ class ActivationAPoZRankPruner(ActivationPruner):
 
 
 class ActivationMeanRankPruner(ActivationPruner):
-    """Masks the output channels whose mean activation is smallest.
+    """Pruner that masks the output channels whose mean activation is smallest.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.

@@ -13,7 +13,7 @@ from nni.compression.pruning.base_algorithms import base_algorithm
 
 
 class ADMMPruner(Pruner):
-    """Trains the weights towards the nearest sparse weights, then masks the smallest ones.
+    """Pruner that trains weights towards the nearest sparse ones, then masks the smallest.
 
     Each iteration trains with the loss plus rho/2 times the squared distance of the weights W to
     Z - U. Then Z becomes W + U with its smallest blocks zero, and U grows by W - Z. The masks are

@@ -109,7 +109,7 @@ class GrowthPruner(IterativePruner):
 
 
 class IterativeLinearPruner(GrowthPruner):
-    """Prunes in N + 1 iterations, to k/N of the configured ratios for k = 0 to N.
+    """Pruner in N + 1 iterations, to k/N of the configured ratios for k = 0 to N.
 
     Args:
         model: an unwrapped model; it is not changed.
@@ -152,7 +152,7 @@ class IterativeLinearPruner(GrowthPruner):
 
 
 class IterativeAGPPruner(GrowthPruner):
-    """Prunes in N + 1 iterations, to 1 - (1 - k/N)^3 of the configured ratios for k = 0 to N.
+    """Pruner in N + 1 iterations, to 1 - (1 - k/N)^3 of the configured ratios for k = 0 to N.
 
     Args:
         model: an unwrapped model; it is not changed.

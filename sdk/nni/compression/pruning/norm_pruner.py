@@ -20,7 +20,7 @@ class NormPruner(ChannelPruner):
 
 
 class L1NormPruner(NormPruner):
-    """Masks the output channels whose weights have the smallest L1 norm, with their bias.
+    """Pruner that masks output channels whose weights have the smallest L1 norm, with their bias.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -53,7 +53,7 @@ class L1NormPruner(NormPruner):
 
 
 class L2NormPruner(NormPruner):
-    """Masks the output channels whose weights have the smallest L2 norm, with their bias.
+    """Pruner that masks output channels whose weights have the smallest L2 norm, with their bias.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.

@@ -195,7 +195,7 @@ class ScheduledPruner(TrainingMember):
 
 
 class AGPPruner(ScheduledPruner):
-    """Raises the ratios of a pruner during a training, with the largest increments first.
+    """Pruner that raises another pruner's ratios in a training, the largest increments first.
 
     After update k of n the ratios are 1 - (1 - k/n)^3 of those of the configuration.
 
@@ -235,7 +235,7 @@ class AGPPruner(ScheduledPruner):
 
 
 class LinearPruner(ScheduledPruner):
-    """Raises the ratios of a pruner during a training, in equal increments.
+    """Pruner that raises another pruner's ratios during a training, in equal increments.
 
     Args:
         pruner: the pruner that ranks; its model and configuration are used.

@@ -246,7 +246,7 @@ class TransformerHeadPruner(Pruner):
     def _make_wrappers(
         self, model: nn.Module, config_list: Sequence[Mapping[str, object]]
     ) -> Mapping[str, ModuleWrapper]:
-        """Note the attentions to prune; return wrappers of selected projections; raise if none."""
+        """Store the attentions to prune; return wrappers of selected projections; raise if none."""
         found = super()._make_wrappers(model, config_list)
         groups = attention_groups(model, self._given_groups, self._dummy_input)
         chosen = [group for group in groups if any(name in found for name in group)]

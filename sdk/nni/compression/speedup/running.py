@@ -1,4 +1,4 @@
-"""Runs of a model that leave it as it was."""
+"""Runs of a model that restore its state afterwards."""
 
 from __future__ import annotations
 

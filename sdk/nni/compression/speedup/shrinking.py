@@ -1,4 +1,4 @@
-"""Removal with proof: remove, run, compare, and step back where the model does not follow.
+"""Verified removal: remove units, run and compare; freeze failing units and start again.
 
 If the smaller model fails, the units of the module that failed are frozen and the removal starts
 again from the original tensors. So a removal always ends with a model that runs.

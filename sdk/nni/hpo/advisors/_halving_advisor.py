@@ -45,7 +45,7 @@ class CheckpointFolders:
         self._released: list[str] = []
 
     def of(self, job: Job) -> dict[str, JsonValue]:
-        """Note a job's folder; return parameters that name it and, if promoted, the one to load."""
+        """Record a job's folder; return parameters with it and, if promoted, the folder to load."""
         self._kept.setdefault(job.bracket, set()).add(job.id)
         folders: dict[str, JsonValue] = {SAVE_KEY: self._folder(job.id)}
         if job.source is not None:
@@ -123,7 +123,7 @@ class HalvingAdvisor(MsgDispatcherBase):
         """
 
     def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """Let a subclass learn the loss of a configuration at a budget; the default ignores it.
+        """Handle the loss of a configuration at a budget, for a subclass; the default ignores it.
 
         Args:
             budget: steps that the trial trained for.
@@ -132,7 +132,7 @@ class HalvingAdvisor(MsgDispatcherBase):
         """
 
     def new_failure(self, configuration: JsonValue) -> None:
-        """Let a subclass learn that a trial failed; the default ignores it.
+        """Handle a failed trial, for a subclass; the default ignores it.
 
         Args:
             configuration: of the trial, which has ended by itself and without a number.

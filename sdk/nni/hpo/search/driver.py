@@ -110,7 +110,7 @@ class AlgorithmDriver(Protocol):
         """
 
     def import_reports(self, reports: list[list[Any]]) -> None:
-        """Let the assessor process reports that it knew before another tuner took over.
+        """Pass the assessor the reports that it had before another tuner took over.
 
         Args:
             reports: `[trial id, attempt, sequence, value]` of an intermediate result, or

@@ -86,7 +86,7 @@ class TrialShares:
         self._rewards[index].append(int(good))
 
     def failed(self, index: int) -> None:
-        """Give a tuner no reward for a trial that has ended without a result."""
+        """Record a reward of 0 of a tuner for a trial that has ended without a result."""
         self._rewards[index].append(0)
 
     def state(self) -> dict[str, Any]:

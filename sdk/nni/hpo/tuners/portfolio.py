@@ -185,7 +185,7 @@ class PortfolioTuner(Tuner):
         tuner.trial_end(parameter_id, success, **kwargs)
 
     def note_proposers(self, data: Sequence[dict[str, JsonValue]]) -> None:
-        """Note who proposed results of this search that `import_data` gets next.
+        """Record the tuners that proposed the results which `import_data` gets next.
 
         Args:
             data: samples; `tuner` is the label of the proposer. Those of other labels are skipped.

@@ -39,7 +39,7 @@ class BusReloader:
         await self._connection.aclose()
 
     async def reload(self) -> None:
-        """Have the servers reload their configuration, within `RELOAD_S`; return when all have.
+        """Make all NATS servers reload their configuration; wait up to `RELOAD_S` until all have.
 
         While no server can be reached, this waits; a server that starts reads it anyway.
 
@@ -56,7 +56,7 @@ class BusReloader:
             ) from error
 
     async def _try_reload(self) -> bool:
-        """Have the servers reload; return False if none answers or the connection is lost."""
+        """Make the servers reload; return False if none answers or the connection is lost."""
         try:
             servers = await self._servers()
             await asyncio.gather(*(self._reload(server) for server in servers))

@@ -30,13 +30,13 @@ class GrpcAnalyst:
     async def importance(
         self, request: pb.MeasureImportanceRequest
     ) -> pb.MeasureImportanceResponse:
-        """Have the dispatcher compute each hyperparameter's importance over gRPC; return it."""
+        """Request each hyperparameter's importance from the dispatcher over gRPC; return it."""
         return await _translated(
             self._stub.MeasureImportance(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """Have the dispatcher find the results that no other one dominates; return their trials."""
+        """Request the Pareto front from the dispatcher over gRPC; return its trials."""
         return await _translated(
             self._stub.FindParetoFront(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )

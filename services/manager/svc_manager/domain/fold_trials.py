@@ -227,7 +227,7 @@ def _trial_checkpointed(experiment: Experiment, event: events.TrialCheckpointed)
 
 
 def _supersede(experiment: Experiment, checkpoint: TrialCheckpoint) -> None:
-    """Let the archive of a checkpoint be deleted; its hash stays in the log."""
+    """Release the archive of a checkpoint for deletion; its hash stays in the log."""
     if checkpoint.sha256:
         experiment.superseded_checkpoints.add(checkpoint.sha256)
 

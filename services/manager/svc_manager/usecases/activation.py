@@ -364,7 +364,7 @@ class Activations:
         return replace(viewed, warnings=warnings)
 
     async def start_job_service(self, actor: ExperimentActor) -> None:
-        """Have a job or an exploration checked, which starts the service that hosts it."""
+        """Request the check of a job or exploration, which starts the service that hosts it."""
         if actor.experiment.settings.algorithm_service:
             await self._ports.jobs.check(actor.view().config)
 

@@ -45,7 +45,7 @@ class Reaper:
         self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
 
     def on_end(self, call: Callable[[int, int], None]) -> None:
-        """Call back with pid and wait status of each child that ends."""
+        """Register a callback for each child that ends, called with pid and wait status."""
         self._on_end.append(call)
 
     def _reap(self) -> None:

@@ -114,7 +114,7 @@ class DirectoryReportSpool:
         self._forget_finished()
 
     def before_forgetting(self, call: Callable[[], None]) -> None:
-        """Call back each time before acknowledged reports are removed from disk."""
+        """Register a callback that runs before acknowledged reports are removed from disk."""
         self._before_forgetting = call
 
     def close(self) -> None:

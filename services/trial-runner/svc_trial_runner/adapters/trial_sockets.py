@@ -317,7 +317,7 @@ class UnixTrialSockets:
         return bool(self._by_token.get(token))
 
     def when_quiet(self, token: str, call: Callable[[], None]) -> None:
-        """Call once, when the last connection with `token` has closed."""
+        """Register a callback that runs once, when the last connection with `token` has closed."""
         self._on_quiet[token] = call
 
     def dismiss(self, token: str) -> None:

@@ -328,7 +328,7 @@ class Agent:
         return self._dependencies.journal.state.directories.get(experiment_id)
 
     def on_change(self, call: Callable[[], None]) -> None:
-        """Call back whenever the set of held tasks, or draining, changes."""
+        """Register a callback for changes of the held tasks or of draining."""
         self._on_change.append(call)
 
     def _changed(self) -> None:

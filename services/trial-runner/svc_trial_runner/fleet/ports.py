@@ -207,7 +207,7 @@ class FrontRegistry(Protocol):
         ...
 
     async def release(self, pool: str) -> None:
-        """Note that a pool uses the front no more; it is closed after the last one."""
+        """Unregister a pool from the TLS front, which closes after its last user."""
         ...
 
 

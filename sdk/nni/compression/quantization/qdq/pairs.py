@@ -123,7 +123,7 @@ def attributes_of(node: ir.Node) -> dict[str, int]:
 
 
 def replace(old: ir.Value, new: ir.Value) -> None:
-    """Let all that reads a value read another one; outputs of the graph included.
+    """Replace a value by another one in all its readers, outputs of the graph included.
 
     Args:
         old: the value.

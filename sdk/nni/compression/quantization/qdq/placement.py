@@ -95,7 +95,7 @@ def repeat_pairs(graph: ir.Graph) -> None:
 
 
 def share_pairs(graph: ir.Graph) -> None:
-    """Let sums, and all readers of a layer's rounded output, read rounded values; in place.
+    """Connect sums and all readers of a layer's rounded output to rounded values; in place.
 
     All readers of the output of a convolution that is rounded for one of them read it rounded:
     otherwise the runtime could not compute it in integers.

@@ -46,7 +46,7 @@ class Observations:
         self.recognise(row)
 
     def recognise(self, row: Row) -> None:
-        """Let `has` recognise a row, observed or failed, if it is to work."""
+        """Add an observed or failed row to the set that `has` looks up, if there is one."""
         if self._seen is not None:
             self._seen.add(row_key(row.coordinates, row.options))
 

@@ -123,7 +123,7 @@ class ResumableLoaders:
         return made
 
     def end_pass(self) -> None:
-        """Let the next pass of each loader begin anew."""
+        """Reset each loader: its next pass starts from the beginning."""
         for loader in self._loaders:
             loader.end_pass()
 

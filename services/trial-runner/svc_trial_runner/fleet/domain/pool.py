@@ -498,13 +498,13 @@ class Pool:
 
 
 def _start_counting(record: AgentRecord, now_s: float) -> None:
-    """Let the time of an agent count from now on unless it counts, or the agent has ended."""
+    """Start counting an agent's time now, unless it counts already or the agent has ended."""
     if record.counts_from_s is None and not record.ended:
         record.counts_from_s = now_s
 
 
 def _count_unwatched_time(record: AgentRecord, started_s: float) -> None:
-    """Let the time count since the start of a living agent's process, while no fleet ran, too.
+    """Count the time from the start of a live agent's process, also while no fleet ran.
 
     Without a fleet only some minutes count, since the clock of the day may have been set. The agent
     measures its time by another clock. That of its earlier processes, and of its machine before the

@@ -61,7 +61,7 @@ def with_host(endpoint: FrontEndpoint, host: str, *, published: bool = False) ->
 
 
 def bracketed(host: str) -> str:
-    """Return a host as it stands before a port."""
+    """Return a host for use in `host:port`, an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 

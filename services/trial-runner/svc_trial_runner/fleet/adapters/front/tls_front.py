@@ -89,7 +89,7 @@ class TlsFront:
 
     @property
     def certificate(self) -> FrontCertificate | None:
-        """Present certificate; None: the front was never open."""
+        """Current certificate; None: the front was never open."""
         return self._certificate
 
     async def wait_changed(self, known: FrontEndpoint | None) -> None:
@@ -98,7 +98,7 @@ class TlsFront:
             await self._changed.wait()
 
     def add_route(self, protocol: str, serve: Serve) -> None:
-        """Have connections of a protocol served, from the next opening on."""
+        """Register the service for connections of an ALPN protocol, from the next opening on."""
         self._routes[protocol] = serve
 
     def of_platform(self, pool: str, key: str, host: str = "") -> "PoolFront":

@@ -60,7 +60,7 @@ def write_names(names: Sequence[AgentName]) -> list[str]:
 
 
 def read_names(texts: Sequence[str]) -> list[AgentName]:
-    """Return the names in texts.
+    """Parse agents' names from texts.
 
     Raises:
         PlatformError: a text is no name of an agent.
@@ -88,7 +88,7 @@ def read_orders(found: Sequence[Mapping[str, Any]]) -> list[AgentOrder]:
 
 
 def write_failures(failures: Sequence[LaunchFailure]) -> list[dict[str, Any]]:
-    """Return the fields of agents that were not started."""
+    """Encode launch failures of agents as JSON objects."""
     return [{**asdict(failure), "name": str(failure.name)} for failure in failures]
 
 

@@ -69,11 +69,11 @@ class JoinedAdapter:
         ]
 
     async def terminate(self, names: Sequence[AgentName]) -> None:
-        """Note that agents are over; their credentials are revoked next."""
+        """Mark agents as ended; their credentials are revoked next."""
         await self._end(name.number for name in names)
 
     async def clean(self) -> None:
-        """Note that all agents are over."""
+        """Mark all agents as ended."""
         await self._end(agent.name.number for agent in await self.agents())
 
     async def wait_changed(self) -> None:

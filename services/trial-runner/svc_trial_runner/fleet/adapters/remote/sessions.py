@@ -212,7 +212,7 @@ class Session:
     async def open_relay(
         self, python: str, target: tuple[str, int], port: int, peers: Sequence[str]
     ) -> tuple[str, int]:
-        """Have the machine forward connections of its network to a local address.
+        """Make the machine forward connections of its network to a local address.
 
         The relay ends with the connection, or when another one is opened. The machine's SSH server
         listens on loopback only, and a program there on all addresses.

@@ -244,7 +244,7 @@ def _parents() -> list[Path]:
 
 
 def _make_private(folder: Path) -> None:
-    """Create a folder of this user that no other one may enter.
+    """Create a folder with mode 0700, which only this user may enter.
 
     Raises:
         OSError: it cannot be created, or another user was first with its name.

@@ -61,7 +61,7 @@ class LocalCommandRunner:
 
     @property
     def is_here(self) -> bool:
-        """True."""
+        """True: the commands run on this machine."""
         return True
 
     async def run(
@@ -107,7 +107,7 @@ class UnusableRunner:
 
     @property
     def is_here(self) -> bool:
-        """False."""
+        """False: the commands do not run on this machine."""
         return False
 
     async def run(

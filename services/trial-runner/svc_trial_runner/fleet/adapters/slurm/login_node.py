@@ -66,7 +66,7 @@ class LoginNode:
 
     @property
     def is_here(self) -> bool:
-        """False."""
+        """False: the commands do not run on this machine."""
         return False
 
     @property

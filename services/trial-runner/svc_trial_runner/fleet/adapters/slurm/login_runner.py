@@ -37,7 +37,7 @@ class LoginRunner:
 
     @property
     def is_here(self) -> bool:
-        """False."""
+        """False: the commands do not run on this machine."""
         return False
 
     @property
