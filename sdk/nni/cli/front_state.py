@@ -15,7 +15,7 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 def front_state(client: ManagerClient) -> str:
-    """Return address, fingerprint and state of the front in words; `CLOSED` if it is closed.
+    """Return address, fingerprint and state of the TLS front in words; `CLOSED` if it is closed.
 
     The services may have been killed since the fleet published the address, so it is connected to.
     """

@@ -144,7 +144,7 @@ def invite(
 
 @app.command("invitations")
 def invitations(*, pool: Pool, output: Output = "table", as_json: Json = False) -> None:
-    """List the invitations to a pool that are valid; their words are not known any more."""
+    """List the valid invitations to a pool; their secret words are not stored."""
     from nni.cli.session import manager
 
     with manager() as client:
@@ -162,7 +162,7 @@ def revoke(
         list[str] | None, typer.Argument(metavar="[ID]...", help="Invitations; none: all.")
     ] = None,
 ) -> None:
-    """End invitations to a pool; agents that have joined by them stay."""
+    """Revoke invitations to a pool; agents that have joined by them stay."""
     from nni.cli.session import manager
 
     with manager() as client:

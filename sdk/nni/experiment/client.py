@@ -135,7 +135,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         return answer
 
     def _listener_port(self, port: int) -> int:
-        """Return the port to ask for; services of another machine serve every page on their own."""
+        """Return the port to request; services of another machine choose the port of every page."""
         return 0 if self.endpoint.remote is not None else port
 
     def _replace_urls(self, answer: _WithUrls) -> None:

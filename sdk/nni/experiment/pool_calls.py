@@ -96,7 +96,7 @@ class PoolCalls(Connection):
     def revoke_invitations(
         self, pool: str, ids: Sequence[str] = ()
     ) -> list[invitation_service_pb2.Invitation]:
-        """End invitations of a pool, all if none is named; return those that were valid."""
+        """Revoke invitations of a pool, all if none is named; return those that were valid."""
         request = invitation_service_pb2.RevokeInvitationsRequest(pool=pool, ids=ids)
         answer = self._call(lambda: self._invitations.RevokeInvitations, request)
         return list(answer.invitations)

@@ -59,7 +59,7 @@ class StudyCalls(Connection):
         return answer
 
     def tell_trial(self, request: pb.TellTrialRequest) -> None:
-        """End a trial with its result, or as failed; a repetition has no further effect.
+        """End a trial with its result, or as failed; a repetition changes nothing, a change raises.
 
         Raises:
             ConfigError: another result was told before.

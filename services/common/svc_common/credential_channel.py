@@ -140,7 +140,7 @@ class CredentialChannel:
             raise UnavailableError("the supervisor gave no credentials") from error
 
     async def revoke(self, names: Sequence[str]) -> None:
-        """End the validity of agents' credentials; unknown names are ignored.
+        """Revoke agents' credentials; unknown names are ignored.
 
         Raises:
             UnavailableError: they cannot be revoked now; the message says why.

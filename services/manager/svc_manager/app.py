@@ -283,7 +283,7 @@ class _GrpcServers:
 
 
 async def _serve_front(service: Service, address: str, servers: _GrpcServers) -> None:
-    """Start a gRPC server for agents that call through a fleet's front; empty address: none."""
+    """Start a gRPC server for agents that call through a fleet's TLS front; empty address: none."""
     if not address:
         return
     server = servers.build(environment.NNI_MANAGER_FRONT_GRPC, agents_only=True)

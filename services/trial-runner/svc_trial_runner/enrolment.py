@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentWord:
-    """Parsed word of an invitation: its secret, and the fingerprint of the front's authority."""
+    """Parsed word of an invitation: its secret, and the TLS front authority's fingerprint."""
 
     secret: str = field(repr=False)
     authority_sha256: str
@@ -61,7 +61,7 @@ class EnrolmentWord:
 
     @classmethod
     def new(cls, authority_sha256: str) -> "EnrolmentWord":
-        """Draw a word for the front with this authority."""
+        """Draw a word for the TLS front with this authority."""
         return cls(secrets.token_urlsafe(_SECRET_BYTES), authority_sha256)
 
     def text(self) -> str:

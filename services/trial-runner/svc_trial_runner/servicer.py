@@ -112,7 +112,7 @@ class RunnerServicer(RunnerServiceServicer):
         request: pb.DrainRunnerRequest,
         context: "ServicerContext[pb.DrainRunnerRequest, pb.DrainRunnerResponse]",
     ) -> pb.DrainRunnerResponse:
-        """Stop taking tasks and end after the last trial; may be repeated."""
+        """Drain the agent: take no more tasks, exit after the last trial; may be repeated."""
         self._agent.drain()
         return pb.DrainRunnerResponse()
 

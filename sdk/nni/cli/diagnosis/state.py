@@ -86,7 +86,7 @@ def check_logs() -> Iterator[Finding]:
 
 
 def errors_since(path: Path, since: datetime) -> list[str]:
-    """Return the errors that a service has logged since then, in words; looks at the end only."""
+    """Return the errors that a service has logged since an instant, from its log's tail."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))

@@ -141,7 +141,7 @@ _DECORATION: Final = re.compile(r"[^a-z0-9]|tuner|search|assessor|advisor|naive|
 
 
 def _hint_of_name(name: str, names: Iterable[str]) -> str:
-    """Return the end of an error about an unknown name: its removal, a close name, or nothing."""
+    """Return the hint for an error about an unknown name: its removal, a close name, or empty."""
     if name in REMOVED_ALGORITHMS:
         return f"; {REMOVED_ALGORITHMS[name]}"
     folded = {_DECORATION.sub("", known.casefold()): known for known in names}
@@ -370,7 +370,7 @@ def create(
 
 
 def _hint_of_kind(name: str) -> str:
-    """Return the end of an error for a name that exists as another kind; else an empty text."""
+    """Return the hint for an error about a name that exists as another kind; else an empty text."""
     for kind in get_args(Kind):
         if any(entry.name == name for entry in algorithms(kind)):
             return f"; {name} is a name for {kind}"

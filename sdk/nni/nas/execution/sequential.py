@@ -229,7 +229,7 @@ class SequentialExecutionEngine(ExecutionEngine):
         )
 
     def shutdown(self) -> None:
-        """End the budget, so that strategies stop; the current evaluation continues to its end."""
+        """Mark the budget as used up, so that strategies stop; the current evaluation completes."""
         self._is_shut_down = True
         self.notify_change()
 

@@ -73,7 +73,7 @@ def __getattr__(name: str) -> object:
 
 
 def closest(name: str) -> str:
-    """Return the end of a message that suggests strategies of a similar name; empty if none is.
+    """Return a hint for a message: strategies of a similar name; empty if there is none.
 
     Args:
         name: what was written.

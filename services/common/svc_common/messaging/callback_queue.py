@@ -26,7 +26,7 @@ class CallbackQueue(Generic[T]):
         self._wake()
 
     def close(self) -> None:
-        """Accept no more items; the reader gets those left and then the end."""
+        """Accept no more items; the reader gets the queued ones, then StopAsyncIteration."""
         self._closed = True
         self._wake()
 

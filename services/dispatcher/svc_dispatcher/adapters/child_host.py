@@ -111,7 +111,7 @@ class _HostLines:
             self._sink.on_outputs(outputs)
 
     def on_end(self, reason: str) -> None:
-        """Pass the end on."""
+        """Pass the end of the process on."""
         self._sink.on_end(reason)
 
 

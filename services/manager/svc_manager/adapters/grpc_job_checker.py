@@ -51,7 +51,7 @@ class GrpcExplorationChecker:
         self._credentials = token_metadata(token)
 
     async def check(self, config: config_pb2.ExperimentConfig) -> None:
-        """Have the NAS service validate an exploration, except its document; raise its refusal."""
+        """Request validation of an exploration, not of its document; raise if it is refused."""
         request = nas_service_pb2.ValidateExplorationRequest(exploration=config.nas)
         try:
             await self._stub.ValidateExploration(

@@ -85,7 +85,7 @@ class Callers:
         return [] if late else over
 
     def shift(self, step_ms: int) -> None:
-        """Move the end of all leases by a step of the clock, which is no time that has passed."""
+        """Shift the expiry of all leases by a step of the clock, during which no time passed."""
         if not step_ms:
             return
         self._expires_ms = {claim: at_ms + step_ms for claim, at_ms in self._expires_ms.items()}

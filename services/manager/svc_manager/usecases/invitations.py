@@ -39,7 +39,7 @@ _ID_DIGITS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class NewInvitation:
-    """New invitation with its secret word, which is not stored, and the front's address."""
+    """New invitation with its secret word, which is not stored, and the TLS front's address."""
 
     word: str = field(repr=False)
     address: str

@@ -14,7 +14,7 @@ _TAIL_FRACTION: Final = 8
 
 
 def tail_bytes(limit_bytes: int) -> int:
-    """Return how much of the limit is for the end of a stream: an eighth, at most 1 MiB."""
+    """Return how much of the limit is reserved for a stream's tail: an eighth, at most 1 MiB."""
     return min(_LONGEST_TAIL_BYTES, limit_bytes // _TAIL_FRACTION)
 
 

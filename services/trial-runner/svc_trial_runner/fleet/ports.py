@@ -167,7 +167,7 @@ class CredentialStore(Protocol):
         ...
 
     async def revoke(self, names: Sequence[AgentName]) -> None:
-        """End the validity of credentials; connections that use them are closed."""
+        """Revoke credentials; connections that use them are closed."""
         ...
 
 
@@ -185,7 +185,7 @@ class Front(Protocol):
     """Interface of the installation's TLS listener, which leads to bus and manager."""
 
     async def open(self) -> FrontEndpoint:
-        """Return the address of the front, opened if it is not open; safe to repeat.
+        """Return the address of the TLS front, opened if it is not open; safe to repeat.
 
         Raises:
             PlatformError: it cannot be opened: no port is free, or a package is missing.
@@ -194,10 +194,10 @@ class Front(Protocol):
 
 
 class FrontRegistry(Protocol):
-    """Interface of the front towards the fleet: it is open while a platform uses it."""
+    """Interface of the TLS front towards the fleet: it is open while a platform uses it."""
 
     def of_platform(self, pool: str, key: str, host: str = "") -> Front:
-        """Return the front of one platform of a pool; nothing is opened.
+        """Return the TLS front of one platform of a pool; nothing is opened.
 
         Args:
             pool: the pool.
@@ -216,7 +216,7 @@ class ObservableFront(Protocol):
 
     @property
     def endpoint(self) -> FrontEndpoint | None:
-        """Address and authority; None: the front is closed."""
+        """Address and authority; None: the TLS front is closed."""
         ...
 
     async def wait_changed(self, known: FrontEndpoint | None) -> None:

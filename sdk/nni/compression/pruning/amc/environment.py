@@ -92,7 +92,7 @@ class Environment:
         return np.array([*self._features[place], reduced, rest, previous])
 
     def step(self, action: float) -> tuple[State, float, bool]:
-        """Bound an action and apply it to the next set; return next state, part kept, and end.
+        """Bound an action, apply it to the next set; return next state, kept share, whether last.
 
         Args:
             action: part of its channels that stays; changed so that the ratio of operations can

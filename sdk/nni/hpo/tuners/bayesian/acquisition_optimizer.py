@@ -173,7 +173,7 @@ class AcquisitionOptimizer:
         return allowed
 
     def _best_neighbour(self, vector: Floats) -> Floats:
-        """Return the end of moves to the best allowed neighbour in discrete coordinates."""
+        """Return the vector reached by moves to the best allowed discrete neighbour."""
         best = -np.inf
         for _ in range(_MOVES):
             neighbours = self.space.allowed(self.space.neighbours(vector))

@@ -29,7 +29,7 @@ class SupervisorCredentials:
         return AgentCredentials(issued.user, issued.password, issued.token)
 
     async def revoke(self, names: Sequence[AgentName]) -> None:
-        """End the validity of credentials."""
+        """Revoke credentials."""
         await self._channel.revoke([str(name) for name in names])
 
 
@@ -71,7 +71,7 @@ class FolderCredentials:
         return AgentCredentials(issued.user, issued.password, issued.token)
 
     async def revoke(self, names: Sequence[AgentName]) -> None:
-        """End the validity of credentials; unknown names are ignored.
+        """Revoke credentials; unknown names are ignored.
 
         Raises:
             UnavailableError: files cannot be written, or the bus does not read them.

@@ -77,7 +77,7 @@ class EnrolmentDependencies:
 
 
 class Enrolments:
-    """Use case that follows invitations, opens the front for them, and admits machines.
+    """Use case that follows invitations, opens the TLS front for them, and admits machines.
 
     Args:
         dependencies: bus, credentials, front and record of machines.
@@ -272,7 +272,7 @@ class Enrolments:
         return pool
 
     async def publish_front(self, pool: str) -> None:
-        """Open the front for a pool with a valid invitation; publish its address or the error.
+        """Open the TLS front for a pool with a valid invitation; publish its address or the error.
 
         Nothing is opened if no invitation is valid: for its agents, a pool's platform opens it.
         """

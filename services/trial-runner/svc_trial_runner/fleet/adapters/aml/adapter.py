@@ -109,7 +109,7 @@ class AmlAdapter:
         return self._store
 
     async def prepare(self) -> None:
-        """Raise for broken rules of the section; register the image, open the front."""
+        """Raise for broken rules of the section; register the image, open the TLS front."""
         raise_first(self._own_problems())
         await asyncio.to_thread(self._api.ensure_environment, self._image)
         await self._context.front.open()

@@ -137,7 +137,7 @@ class WorkspaceApi:
         self._send("PUT", _job_path(name), body={"properties": properties})
 
     def cancel(self, name: str) -> None:
-        """Request the end of a job.
+        """Request the cancellation of a job.
 
         Raises:
             PlatformError: Azure cannot be reached, or refuses.

@@ -191,7 +191,7 @@ class WorkerCommands:
         return self._command("clean", "--grace", str(grace_s), *options, prefix)
 
     def log(self, name: str) -> WorkerCommand:
-        """Return the command for the end of an agent's log; the report has `log`."""
+        """Return the command that reads the tail of an agent's log; the report has `log`."""
         return self._command("log", name)
 
     def _command(

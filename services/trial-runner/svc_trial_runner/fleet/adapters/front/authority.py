@@ -35,7 +35,7 @@ _REMEDY: Final = "pip install 'nni-svc-trial-runner[front]' where NNI's services
 
 @dataclass(frozen=True, slots=True)
 class FrontCertificate:
-    """Certificate of the front, in a file with its key, and the authority that has signed it."""
+    """Certificate of the TLS front, in a file with its key, and the authority that signed it."""
 
     file: Path
     """Certificate and key in PEM, readable by this user only."""
@@ -150,7 +150,7 @@ def _authority_certificate(key: "EllipticCurvePrivateKey", now: datetime) -> "x5
 def _issue(
     file: Path, authority: "x509.Certificate", key: "EllipticCurvePrivateKey", now: datetime
 ) -> "x509.Certificate":
-    """Make key and certificate of the front, and write both to a file."""
+    """Make key and certificate of the TLS front, and write both to a file."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec

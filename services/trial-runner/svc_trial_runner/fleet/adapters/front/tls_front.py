@@ -79,17 +79,17 @@ class TlsFront:
 
     @property
     def endpoint(self) -> FrontEndpoint | None:
-        """Address and authority; None: the front is closed."""
+        """Address and authority; None: the TLS front is closed."""
         return self._endpoint
 
     @property
     def open_for_pools(self) -> set[str]:
-        """Pools that use the front."""
+        """Pools that use the TLS front."""
         return {user.partition("/")[0] for user in self._users}
 
     @property
     def certificate(self) -> FrontCertificate | None:
-        """Current certificate; None: the front was never open."""
+        """Current certificate; None: the TLS front was never open."""
         return self._certificate
 
     async def wait_changed(self, known: FrontEndpoint | None) -> None:
@@ -102,16 +102,16 @@ class TlsFront:
         self._routes[protocol] = serve
 
     def of_platform(self, pool: str, key: str, host: str = "") -> "PoolFront":
-        """Return the front of one platform of a pool; nothing is opened."""
+        """Return the TLS front of one platform of a pool; nothing is opened."""
         return PoolFront(self, f"{pool}/{key}", host)
 
     async def release(self, pool: str) -> None:
-        """Remove all platforms of a pool from the front's users; close it after its last user."""
+        """Remove all platforms of a pool from the users of the TLS front; close it if unused."""
         for user in [user for user in self._users if user.partition("/")[0] == pool]:
             await self.close_for(user)
 
     async def open_for(self, user: str, host: str = "") -> FrontEndpoint:
-        """Register a user of the front and open it if it is closed; return its address.
+        """Register a user of the TLS front and open it if it is closed; return its address.
 
         Args:
             user: `<pool>/<key of a platform>`.
@@ -132,7 +132,7 @@ class TlsFront:
             return with_host(self._endpoint, host, published=self._settings.published)
 
     async def close_for(self, user: str) -> None:
-        """Remove a user of the front; close the front after its last one."""
+        """Remove a user of the TLS front; close it after its last user."""
         async with self._changing:
             self._users.discard(user)
             if not self._users:
@@ -153,7 +153,7 @@ class TlsFront:
         get_logger().info("certificate renewed", expires_at=renewed.expires_at.isoformat())
 
     async def aclose(self) -> None:
-        """Close the front; may be called twice."""
+        """Close the TLS front; may be called twice."""
         async with self._changing:
             await self._close()
         await self._tasks.aclose()
@@ -222,7 +222,7 @@ class PoolFront:
         self._host = host
 
     async def open(self) -> FrontEndpoint:
-        """Return the address of the front, opened if it is not open."""
+        """Return the address of the TLS front, opened if it is not open."""
         return await self._front.open_for(self._user, self._host)
 
 

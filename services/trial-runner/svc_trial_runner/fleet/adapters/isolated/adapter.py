@@ -233,7 +233,7 @@ class IsolatedAdapter:
         self._backoff = self._backoff.after_end(self._started_s, self._clock.monotonic_s())
 
     async def _handle(self, method: str, params: Any) -> Any:  # noqa: ANN401 - JSON
-        """Handle a child's call: return a bundle's path, or open the front for its endpoint."""
+        """Handle a child's call: return a bundle's path, or open the TLS front for its endpoint."""
         match method:
             case "bundle":
                 major, minor = params["python"]

@@ -56,7 +56,7 @@ class FleetServices:
         return Path(await self._call("bundle", params))
 
     async def open(self) -> FrontEndpoint:
-        """Return the address of the fleet's front; see `Front`."""
+        """Return the address of the fleet's TLS front; see `Front`."""
         return read_endpoint(await self._call("front"))
 
     async def _call(self, method: str, params: object = None) -> Any:  # noqa: ANN401 - JSON

@@ -135,12 +135,12 @@ def read_leftovers(found: Sequence[Mapping[str, Any]]) -> list[Leftover]:
 
 
 def write_endpoint(endpoint: FrontEndpoint) -> dict[str, str]:
-    """Return the fields of the front's endpoint."""
+    """Encode the TLS front's endpoint as a JSON object."""
     return asdict(endpoint)
 
 
 def read_endpoint(fields: Mapping[str, str]) -> FrontEndpoint:
-    """Return the front's endpoint from its fields."""
+    """Decode the TLS front's endpoint from a JSON object."""
     return FrontEndpoint(**fields)
 
 

@@ -81,7 +81,7 @@ class JoinedAdapter:
         await asyncio.Event().wait()
 
     async def aclose(self) -> None:
-        """Do nothing: the front stays open for the agents."""
+        """Do nothing: the TLS front stays open for the agents."""
 
     async def _end(self, numbers: Iterable[int]) -> None:
         await asyncio.to_thread(self._machines.end, list(numbers))

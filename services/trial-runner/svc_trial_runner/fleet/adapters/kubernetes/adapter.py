@@ -115,7 +115,7 @@ class KubernetesAdapter:
             return [error.problem("context", self._options.context)]
 
     async def prepare(self) -> None:
-        """Raise for broken rules; read the cluster's credentials, open the front."""
+        """Raise for broken rules; read the cluster's credentials, open the TLS front."""
         raise_first(self._workload.problems())
         await asyncio.to_thread(self._api.connect)
         self._front = await self._context.front.open()

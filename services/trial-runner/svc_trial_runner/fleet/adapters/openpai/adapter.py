@@ -117,7 +117,7 @@ class OpenpaiAdapter:
             yield PlatformProblem("storageConfigName", rule, storage)
 
     async def prepare(self) -> None:
-        """Raise for broken rules of the section, then open the front; see `PlatformAdapter`."""
+        """Raise for broken rules of the section, then open the TLS front; see `PlatformAdapter`."""
         raise_first(self._own_problems())
         await self._context.front.open()
 

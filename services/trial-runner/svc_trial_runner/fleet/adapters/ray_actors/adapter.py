@@ -279,7 +279,7 @@ class RayAdapter:
         return write_agent_settings(settings)
 
     def _connections(self) -> dict[str, ConnectionSettings]:
-        """Return connections by network key: this loopback's and the front's, or one TLS."""
+        """Return connections by network key: this loopback's and the TLS front's, or one TLS."""
         own = connection(self._context.endpoints)
         if own.kind is ConnectionKind.TLS:
             return {_ANYWHERE: own}

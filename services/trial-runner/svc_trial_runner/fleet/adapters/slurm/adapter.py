@@ -151,7 +151,7 @@ class SlurmAdapter:
         return [PlatformProblem(field, str(refused), str(value), refused.remedy)]
 
     async def prepare(self) -> None:
-        """Open the front if nodes need it, and send the bundle; see `PlatformAdapter`."""
+        """Open the TLS front if nodes need it, and send the bundle; see `PlatformAdapter`."""
         raise_first(self._broken_rules())
         await self._runner.connect()
         await self._connections.open(await self._slurm.partitions(), await self._slurm.nodes())

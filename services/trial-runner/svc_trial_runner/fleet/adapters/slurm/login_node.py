@@ -30,7 +30,7 @@ _LOOPBACK: Final = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class _RelayOrder:
-    """What the relay is opened with, at each connection: interpreter, port of the front, peers."""
+    """Arguments of the relay at each connection: interpreter, port of the TLS front, peers."""
 
     python: str
     front_port: int

@@ -71,7 +71,7 @@ async def relayed(
     relay: LoginRelay,
     python: str,
 ) -> ConnectionSettings:
-    """Return how agents reach bus and manager through a login node; open front and relay.
+    """Return how agents reach bus and manager through a login node; open TLS front and relay.
 
     Args:
         endpoints: of bus and manager.
@@ -99,7 +99,7 @@ async def way_in(
     *,
     commands_are_here: bool,
 ) -> ConnectionSettings:
-    """Return how agents on some nodes reach bus and manager; open the front if they need it.
+    """Return how agents on some nodes reach bus and manager; open the TLS front if they need it.
 
     If one of the nodes is another machine, all agents use the front: a job does not know its node
     before it starts.

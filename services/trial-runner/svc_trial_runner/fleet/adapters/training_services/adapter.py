@@ -101,7 +101,7 @@ class TrainingServiceAdapter:
         return []
 
     async def prepare(self) -> None:
-        """Raise for broken rules of the section; open the front and the service."""
+        """Raise for broken rules of the section; open the TLS front and the service."""
         raise_first(option_problems(self._context.section.options))
         await self._context.front.open()
         await self._calls()
