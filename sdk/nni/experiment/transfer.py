@@ -1,4 +1,4 @@
-"""Save an experiment into one file; load it where its services have never seen it."""
+"""Transfer of experiments: save one to a file, load it into another installation."""
 
 from __future__ import annotations
 

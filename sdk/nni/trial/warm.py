@@ -809,7 +809,7 @@ class Server:
         self._running[pid] = start.id
 
     def _become(self, start: Start, parent: int) -> NoReturn:
-        """Turn this fork into the trial; the caller's frames stay below and are never left."""
+        """Run the trial in this fork; never return to the caller's frames."""
         try:
             protect(parent)
             os.setsid()

@@ -1,4 +1,4 @@
-"""Sessions of a service for experiments: one for each that wants it, fed by one follower.
+"""Sessions of a service: one per experiment that requests it, all fed by one log follower.
 
 The dispatcher has sessions for experiments with an algorithm, the compressor for compression jobs.
 """

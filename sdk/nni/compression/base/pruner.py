@@ -107,7 +107,7 @@ class Pruner(Compressor):
         return []
 
     def patch(self, evaluator: Evaluator) -> None:
-        """Change the training while the model is observed; by default nothing.
+        """Change the training while the model is observed; by default do nothing.
 
         Args:
             evaluator: has the model.
@@ -432,7 +432,7 @@ class Pruner(Compressor):
     def _aligned(
         mask: Tensor, sizes: tuple[int, ...], dims: tuple[int, ...], parameter: nn.Parameter
     ) -> Tensor:
-        """Return the mask of a parameter from another one; ones if that one has finer blocks."""
+        """Derive a parameter's mask from another parameter's; ones if that has finer blocks."""
         kept_dims = {dim % mask.dim() for dim in dims}
         others = [dim for dim in range(mask.dim()) if dim not in kept_dims]
         if any(sizes[dim] != mask.shape[dim] for dim in others):

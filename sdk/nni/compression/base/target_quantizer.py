@@ -121,7 +121,7 @@ class TargetQuantizer(nn.Module, ABC):
         """
 
     def step(self) -> None:
-        """Count one optimizer step; by default nothing."""
+        """Count one optimizer step; by default do nothing."""
 
     def tracked_range(self) -> tuple[Tensor, Tensor] | None:
         """Return the smallest and largest value that was observed; None if there is none."""
@@ -150,7 +150,7 @@ class TargetQuantizer(nn.Module, ABC):
         return found
 
     def load(self, calibration: Mapping[str, object]) -> None:
-        """Take the state over from a calibration; by default nothing.
+        """Take the state over from a calibration; by default do nothing.
 
         Args:
             calibration: what `calibration` returned, of this or another algorithm, with the same

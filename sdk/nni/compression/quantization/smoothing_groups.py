@@ -62,7 +62,7 @@ class SmoothingGroups:
 
 
 def smoothing_groups(model: nn.Module, inputs: Inputs) -> SmoothingGroups:
-    """Return norms that can be scaled if the weights that read them are; and why others cannot.
+    """Return norms that can be scaled together with their readers' weights, and why others cannot.
 
     Args:
         model: The model; it runs once in eval mode and is the same afterwards.

@@ -258,7 +258,7 @@ class ModelSpeedup:
 
 
 def _reason(dependencies: Dependencies, dead: Flags, unit: int) -> str:
-    """Return why a masked unit stays."""
+    """Return the reason why a masked coupled-channel unit was not removed."""
     if dependencies.frozen[unit]:
         return dependencies.causes[unit]
     if dead[unit]:

@@ -319,7 +319,7 @@ class _Score:
 
 
 def _scores(state: Propagation, splits: Sequence[AxisSplit]) -> dict[str, _Score]:
-    """Return how good the choices of a pass are for each module."""
+    """Return a score of the pass's choices for each module."""
     frozen = np.zeros(state.slots.count, dtype=bool)
     for one in state.freezes:
         frozen[state.slots.find(one.ids)] = True

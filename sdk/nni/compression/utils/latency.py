@@ -182,7 +182,7 @@ def _conditions(
 def _measured(
     models: list[nn.Module], inputs: Inputs, warm_up: int, repeats: int, clock: Clock
 ) -> list[list[float]]:
-    """Return the seconds of each run, by model; the models run in turn."""
+    """Return the seconds of each run, by model; the models run alternately."""
     device = _device(inputs)
     for _ in range(warm_up):
         for model in models:

@@ -42,7 +42,7 @@ def registered() -> tuple[AlgorithmEntry, ...]:
 
 
 def register(meta: object) -> AlgorithmEntry:
-    """Check an algorithm, write it to the registry in place of one of its name; return its entry.
+    """Check an algorithm; add its entry to the registry file, replacing its name's; return it.
 
     Args:
         meta: content of a meta file: `algoType`, `builtinName`, `className` and perhaps

@@ -206,7 +206,7 @@ class PortfolioTuner(Tuner):
         self.import_data(data)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Import samples into all tuners; one whose proposer is noted into that one only."""
+        """Import samples into all tuners; a sample with a known proposer into that tuner only."""
         parts: list[list[dict[str, JsonValue]]] = [[] for _ in self._tuners]
         for sample in samples(data):
             item = {"parameter": sample.parameter, "value": sample.value}

@@ -111,7 +111,7 @@ class AuditTrail:
             get_logger().error("audit file cannot be rotated", error=str(error))
 
     def _rotate(self, path: Path) -> None:
-        """Rename a file that is too large; continue with the one that others have begun, if any."""
+        """Rename a file that is too large; continue with another process's new file, if any."""
         mine = os.fstat(self._descriptor)
         with suppress(FileNotFoundError):
             present = path.lstat()

@@ -70,7 +70,7 @@ class StandingPulls:
             return
 
     def end(self, number: str) -> None:
-        """Forget a request that the server has ended; do nothing if it is not one of these."""
+        """Forget a request that the server has ended; do nothing if it is unknown."""
         self._standing.pop(number, None)
 
     def end_overdue(self) -> None:

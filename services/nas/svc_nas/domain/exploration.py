@@ -201,7 +201,7 @@ class Exploration:
         self._answered.discard(event.request_id)
 
     def _record(self, recorded: events.RecordedCandidate) -> None:
-        """Bind a recorded id to its candidate; requeue the one that was sent if it is another."""
+        """Bind a recorded id to its candidate; requeue another candidate that was sent for it."""
         sent = self._sent.pop(recorded.parameter_id, None)
         if sent is not None and sent.parameters == recorded.parameters:
             # Of an earlier process, perhaps, which submitted the same model for the same id.

@@ -53,5 +53,5 @@ class MountedStorage:
             raise LaunchError(error.message) from error
 
     async def aclose(self) -> None:
-        """Unmount it, if this agent has mounted it and no other one uses it."""
+        """Unmount the storage, if this agent has mounted it and no other agent uses it."""
         await asyncio.to_thread(self._mount.unmount)

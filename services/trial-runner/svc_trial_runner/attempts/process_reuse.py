@@ -1,4 +1,4 @@
-"""Reuse of trial processes: one that has ended its trial is kept for another one of its kind.
+"""Reuse of trial processes: a process that has ended its trial runs another of the same kind.
 
 A process asks for this itself, with `next` on the socket of trials, see `docs/trial-protocol.md`.
 Every trial has a process as far as the rest of the agent knows: a `LeasedProcess`, which ends when

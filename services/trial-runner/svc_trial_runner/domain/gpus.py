@@ -20,7 +20,7 @@ class GpuDevice:
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """Number of GPUs that a trial needs, and the rules which ones it may get."""
+    """GPU request of a trial: their number, and the rules which GPUs it may get."""
 
     experiment_id: str
     trial_id: str

@@ -218,7 +218,7 @@ def _checked_shape(shape: Sequence[int]) -> list[int]:
 
 
 def _leaves_of(network: nn.Module) -> dict[str, LabeledMutable]:
-    """Return the leaves of a network by label; of one that is no space, those of its modules."""
+    """Return the leaves of a network by label; for a plain network, the leaves of its modules."""
     if isinstance(network, Mutable):
         return network.simplify()
     return MutableList(_nearest_spaces(network)).simplify()

@@ -1,4 +1,4 @@
-"""Image that agents in containers run in: the default one, and the earlier one that is refused."""
+"""Container image of agents: the default, and the earlier image that is refused."""
 
 import re
 from typing import Final

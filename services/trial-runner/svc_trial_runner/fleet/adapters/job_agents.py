@@ -115,7 +115,7 @@ async def wait_for_poll(changed: asyncio.Event, interval_s: float | None) -> Non
 
 
 def tls_connection(front: FrontEndpoint) -> ConnectionSettings:
-    """Return how agents reach bus and manager through the TLS front."""
+    """Return the connection of agents to bus and manager through the TLS front."""
     return ConnectionSettings(
         ConnectionKind.TLS,
         bus=f"tls://{front.address}",

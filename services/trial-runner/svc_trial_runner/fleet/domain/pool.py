@@ -478,7 +478,7 @@ class Pool:
                     record.heard_s = now_s
 
     def _enrol(self, event: AgentEnrolled, now_s: float) -> None:
-        """Add an agent that the fleet did not launch; end the one that its machine was before."""
+        """Add an agent that has joined by itself; end the earlier agent of its machine."""
         self._see(event.name)
         record = AgentRecord(event.name, event.platform, event.slots, now_s)
         record.launched_s = record.started_s = now_s

@@ -155,7 +155,7 @@ _RULES: Final[Mapping[str, str]] = {
 
 
 def _converted(own: str, value: object) -> object | None:
-    """Return a value as its field has it; None: it is not of that type or out of its range."""
+    """Parse a value to its field's type; None: another type, or out of range."""
     match own:
         case "num_cpus" | "num_gpus":
             return _number(value, 0.0)

@@ -152,7 +152,7 @@ _RULES: Final[Mapping[type, str]] = {
 
 
 def _converted(field: str, value: object) -> object | None:
-    """Return a value as its field has it; None: it is not of that type or out of its range."""
+    """Parse a value to its field's type; None: another type, or out of range."""
     kind = _kind(field)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind is str:
