@@ -15,7 +15,7 @@ class NniError(Exception):
 
 
 class NoMoreTrialError(NniError):
-    """A tuner has exhausted its search space, or a stopping rule has ended the search.
+    """Error: a tuner has exhausted its search space, or a stopping rule has ended the search.
 
     Raised by `Tuner.generate_parameters` and `Study.ask`; running trials continue.
 

@@ -24,4 +24,4 @@ class AnnotationError(NniError, ValueError):
 
 
 class AnnotationSyntaxError(NniError, ValueError):
-    """The text of one annotation breaks a rule; where it stands is for the caller to add."""
+    """Error: the text of one annotation breaks a rule; the caller adds its position."""

@@ -34,7 +34,7 @@ INTERRUPTED: Final = 130
 
 
 class OutputError(ExperimentError):
-    """Output of a command could not be written."""
+    """Error: output of a command could not be written."""
 
 
 class Messages:

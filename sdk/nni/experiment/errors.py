@@ -94,24 +94,24 @@ class ConfigError(ExperimentError, ValueError):
 
 
 class RefusedError(ExperimentError):
-    """Something outside the configuration forbids a start; nothing was started or written."""
+    """Error: something outside the configuration forbids a start; nothing was started."""
 
 
 class NotFoundError(ExperimentError):
-    """Nothing of this kind has this id."""
+    """Error: nothing of this kind has this id."""
 
 
 class WrongStateError(ExperimentError):
-    """The object's state forbids the request; the message names the state that allows it."""
+    """Error: the object's state forbids the request; the message names the state that allows it."""
 
 
 class LeaseLapsedError(WrongStateError):
-    """The lease of a trial of a shared study has lapsed, so that it takes no result any more."""
+    """Error: the lease of a shared study's trial has lapsed, so the trial takes no result."""
 
 
 class UnreachableError(ExperimentError):
-    """The services of this installation are not up, or do not answer."""
+    """Error: the services of this installation are not up, or do not answer."""
 
 
 class ServiceFailedError(ExperimentError):
-    """A service failed while it handled a valid request; its log has the cause."""
+    """Error: a service failed while it handled a valid request; its log has the cause."""

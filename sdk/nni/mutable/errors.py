@@ -80,7 +80,7 @@ class SampleMissingError(SampleValidationError):
 
 
 class ConstraintViolation(SampleValidationError):
-    """The values of a sample break a constraint.
+    """Error: the values of a sample break a constraint.
 
     Examples:
         >>> from nni.mutable import Categorical, ExpressionConstraint
@@ -92,7 +92,7 @@ class ConstraintViolation(SampleValidationError):
 
 
 class LegacyFormatError(TypeError):
-    """A mutable has no form in the search spaces of hyperparameter tuning.
+    """Error: a mutable has no form in the search spaces of hyperparameter tuning.
 
     Examples:
         >>> from nni.mutable import Numerical

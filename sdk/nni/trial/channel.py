@@ -25,7 +25,7 @@ _OUTPUTS = ("stdout", "stderr")
 
 
 class TrialChannelError(NniError):
-    """The agent refused a request, or is gone (it then ends this trial, too)."""
+    """Error: the agent refused a request, or is gone (it then ends this trial, too)."""
 
 
 class _Connection:

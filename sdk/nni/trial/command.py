@@ -38,7 +38,7 @@ _METRICS: "dict[str, MetricType]" = {"report": "PERIODICAL", "final": "FINAL"}
 
 
 class UsageError(Exception):
-    """The command line is wrong."""
+    """Error: the command line is wrong."""
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:

@@ -90,7 +90,7 @@ UNFLUSHED = 120
 
 
 class StartError(Exception):
-    """A trial that cannot be started; the text tells the agent why."""
+    """Error: a trial cannot be started; the text with the reason is for the agent."""
 
 
 class Start:

@@ -72,11 +72,11 @@ class InvalidArgumentError(ServiceError):
 
 
 class UnauthenticatedError(ServiceError):
-    """The caller sent no credentials, or unknown ones."""
+    """Error: the caller sent no credentials, or unknown ones."""
 
 
 class PermissionDeniedError(ServiceError):
-    """The caller is authenticated but has no permission for this."""
+    """Error: the caller is authenticated but has no permission for this."""
 
 
 class NotFoundError(ServiceError):
@@ -108,11 +108,11 @@ class AlreadyExistsError(ServiceError):
 
 
 class FailedPreconditionError(ServiceError):
-    """The state of the system does not allow this; the message names a state that would."""
+    """Error: the state of the system does not allow this; the message names a state that would."""
 
 
 class AbortedError(ServiceError):
-    """Another writer was first; reading again and repeating may succeed."""
+    """Error: another writer was first; reading again and repeating may succeed."""
 
 
 class LostOwnershipError(AbortedError):
@@ -150,15 +150,15 @@ class LostOwnershipError(AbortedError):
 
 
 class ResourceExhaustedError(ServiceError):
-    """A limit is reached; the message names the limit and how to raise it."""
+    """Error: a limit is reached; the message names the limit and how to raise it."""
 
 
 class OutOfRoomError(ResourceExhaustedError):
-    """A store has no room; the same call succeeds once there is some."""
+    """Error: a store has no room; the same call succeeds once there is some."""
 
 
 class UnavailableError(ServiceError):
-    """A required peer does not answer; the same call may succeed later."""
+    """Error: a required peer does not answer; the same call may succeed later."""
 
 
 class DataLossError(ServiceError):

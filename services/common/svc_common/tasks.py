@@ -10,7 +10,7 @@ _AnyFuture: TypeAlias = "asyncio.Future[Any]"
 
 
 class StoppedError(Exception):
-    """The stop condition of `result_unless` was met before the work was done."""
+    """Error: the stop condition of `result_unless` was met before the work was done."""
 
 
 async def wait_first(*waits: Awaitable[object]) -> None:

@@ -32,7 +32,7 @@ class UnfitTrialError(LaunchError):
 
 
 class StarterEndedError(LaunchError):
-    """The process that starts trials has ended: no fault of the trial."""
+    """Error: the process that starts trials has ended: no fault of the trial."""
 
 
 # --- processes ------------------------------------------------------------------------------

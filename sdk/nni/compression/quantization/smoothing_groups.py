@@ -93,7 +93,7 @@ def smoothing_groups(model: nn.Module, inputs: Inputs) -> SmoothingGroups:
 
 
 class _OtherReaderError(Exception):
-    """An operation reads the output of a norm, and no weight of it can be scaled."""
+    """Error: an operation reads the output of a norm, and no weight of it can be scaled."""
 
 
 class _Search:

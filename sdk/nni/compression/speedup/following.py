@@ -30,7 +30,7 @@ Sums = dict[tuple[int, int], tuple[float, float]]
 
 
 class DivergedError(RuntimeError):
-    """A run performs other operations than the recorded one."""
+    """Error: a run performs other operations than the recorded one."""
 
 
 class RecordedPosition:

@@ -22,7 +22,7 @@ from nni.compression.speedup.slots import Block, Flags, Ids
 
 
 class EmptyLayerError(ValueError):
-    """A layer would lose all of its channels.
+    """Error: a layer would lose all of its channels.
 
     Examples:
         >>> from nni.compression.speedup import EmptyLayerError

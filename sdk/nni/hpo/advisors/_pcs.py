@@ -28,7 +28,7 @@ _HEADINGS: Final = frozenset({"conditionals:", "conditions:", "forbidden:"})
 
 
 class PcsError(ValueError):
-    """Malformed or contradictory line; the message names file and line."""
+    """Error: malformed or contradictory line; the message names file and line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ _CONSTANTS: Final = {
 
 
 class ExpressionError(ValueError):
-    """The text is no expression, or its operands have a wrong type."""
+    """Error: the text is no expression, or its operands have a wrong type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ _NAME: Final = "_name"
 
 
 class InfeasibleSpaceError(ValueError):
-    """No feasible configuration of a search space was found."""
+    """Error: no feasible configuration of a search space was found."""
 
 
 class _Absent:

@@ -40,7 +40,7 @@ _UNNAMED: Final = "mutation"
 
 
 class InvalidMutation(SampleValidationError):
-    """A mutation has no valid result; raised in `Mutator.mutate`, it rejects the sample.
+    """Error: a mutation has no valid result; raised in `Mutator.mutate`, it rejects the sample.
 
     Examples:
         >>> issubclass(InvalidMutation, ValueError)

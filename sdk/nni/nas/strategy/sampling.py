@@ -21,7 +21,7 @@ _HISTORY: Final = "dedup_history"
 
 
 class DuplicationError(SampleValidationError):
-    """A sample was drawn before.
+    """Error: a sample was drawn before.
 
     Examples:
         >>> from nni.nas.strategy.utils import DuplicationError

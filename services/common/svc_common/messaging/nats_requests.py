@@ -13,15 +13,15 @@ Answer = asyncio.Future[tuple[Headers, bytes]]
 
 
 class DisconnectedError(UnavailableError):
-    """The server went away before it answered; the request may or may not have arrived."""
+    """Error: the server went away before it answered; the request may or may not have arrived."""
 
 
 class RequestTimeoutError(UnavailableError):
-    """The server did not answer in time; the request may or may not have arrived."""
+    """Error: the server did not answer in time; the request may or may not have arrived."""
 
 
 class NoRespondersError(UnavailableError):
-    """The subject of the request has no subscriber."""
+    """Error: the subject of the request has no subscriber."""
 
 
 class RequestTable:

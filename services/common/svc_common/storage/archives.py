@@ -25,7 +25,7 @@ _SHOWN: Final = 3
 
 
 class ArchiveError(ServiceError):
-    """An archive is damaged, too large, or has members other than files and folders inside."""
+    """Error: an archive is damaged, too large, or has members other than files and folders."""
 
 
 @dataclass(frozen=True, slots=True)

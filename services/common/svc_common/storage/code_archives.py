@@ -22,7 +22,7 @@ CODE_LIMITS: Final = ArchiveLimits(files=2000, size_bytes=300 * 1024 * 1024)
 
 
 class CodeError(ServiceError):
-    """A code archive is missing, damaged, too large, or cannot be unpacked."""
+    """Error: a code archive is missing, damaged, too large, or cannot be unpacked."""
 
 
 class CodeArchives:

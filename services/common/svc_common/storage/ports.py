@@ -24,7 +24,7 @@ STAGING_KIND: Final = "staging"
 
 
 class ContentMismatchError(FailedPreconditionError):
-    """Uploaded content has another size or hash than announced."""
+    """Error: uploaded content has another size or hash than announced."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -371,11 +371,11 @@ class S3BlobStore:
 
 
 class _BucketMadeError(Exception):
-    """The bucket was missing and has been created: the same call may succeed."""
+    """Error: the bucket was missing and has been created: the same call may succeed."""
 
 
 class _FileChangedError(Exception):
-    """A file has changed since it was hashed."""
+    """Error: a file has changed since it was hashed."""
 
 
 class _UnchangedFile(io.RawIOBase):

@@ -54,7 +54,7 @@ _FULL: Final = frozenset(
 
 
 class ServerUnreachableError(Exception):
-    """No attempt reached the server."""
+    """Error: no attempt reached the server."""
 
 
 class RetryingPool(urllib3.PoolManager):

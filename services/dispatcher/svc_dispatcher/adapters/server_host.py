@@ -27,7 +27,7 @@ _CLOSE_TIMEOUT_S: Final = 2.0
 
 
 class UnreadableAnswerError(ValueError):
-    """A value in a server's answer breaks the rules of values."""
+    """Error: a value in a server's answer breaks the rules of values."""
 
 
 class ServerHost:

@@ -77,7 +77,7 @@ class Diverged:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """All commands up to and including this position have been handled."""
+    """Output of a host: all commands up to and including this position have been handled."""
 
     position: Position
 

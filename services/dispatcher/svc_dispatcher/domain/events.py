@@ -143,21 +143,21 @@ class AlgorithmFailed:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmDiverged:
-    """The manager has recorded that a replay gave other parameters."""
+    """Event: the manager has recorded that a replay gave other parameters."""
 
     parameter_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSpaceChanged:
-    """The user has changed the search space."""
+    """Event: the user has changed the search space."""
 
     search_space: Payload
 
 
 @dataclass(frozen=True, slots=True)
 class DataImported:
-    """The user has imported results measured elsewhere."""
+    """Event: the user has imported results measured elsewhere."""
 
     data: Payload
 
@@ -172,7 +172,7 @@ class CustomTrialAdded:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentEnded:
-    """The algorithm is not needed any more, unless the experiment is resumed."""
+    """Event: the algorithm is not needed any more, unless the experiment is resumed."""
 
 
 TrialEvent: TypeAlias = (

@@ -34,7 +34,7 @@ _TAKEN_AT_ONCE: Final = 4
 
 
 class _LogRestoredError(Exception):
-    """A log was replaced by the one in the experiment's folder: it must be read again."""
+    """Error: a log was replaced by the one in the experiment's folder: it must be read again."""
 
 
 class ActorRegistry:

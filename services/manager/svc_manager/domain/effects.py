@@ -67,17 +67,17 @@ class OpenListener:
 
 @dataclass(frozen=True, slots=True)
 class CloseListener:
-    """Close the experiment's own port."""
+    """Effect: close the experiment's own port."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetExperiment:
-    """Notify agents that the experiment publishes no more tasks."""
+    """Effect: notify agents that the experiment publishes no more tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteSummary:
-    """Write the experiment's summary, so that lists need not fold its log."""
+    """Effect: write the experiment's summary, so that lists need not fold its log."""
 
 
 Effect: TypeAlias = (

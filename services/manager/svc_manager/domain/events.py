@@ -231,7 +231,7 @@ class TrialCheckpointed:
 
 @dataclass(frozen=True, slots=True)
 class ReportDeferred:
-    """A report arrived before an earlier one; it is kept until the gap is filled."""
+    """Event: a report arrived before an earlier one; it is kept until the gap is filled."""
 
     report: Report
 
@@ -284,7 +284,7 @@ class AgentLimitsChanged:
 
 @dataclass(frozen=True, slots=True)
 class SearchSpaceChanged:
-    """The search space was replaced."""
+    """Event: the search space was replaced."""
 
     search_space: EncodedValue
 
@@ -316,7 +316,7 @@ class ListenerOpened:
 
 @dataclass(frozen=True, slots=True)
 class ListenerClosed:
-    """The experiment's port was closed."""
+    """Event: the experiment's port was closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +332,7 @@ class ExperimentStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentTimeCounted:
-    """The execution time was counted; it continues from this sum."""
+    """Event: the execution time was counted; it continues from this sum."""
 
     execution_time_ms: int
 

@@ -50,7 +50,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Cancel the live trials and stop the experiment."""
+    """Command: cancel the live trials and stop the experiment."""
 
     cause: ExperimentCause = ExperimentCause.STOPPED_BY_USER
 
@@ -81,7 +81,7 @@ class ChangeAgentLimits:
 
 @dataclass(frozen=True, slots=True)
 class KillTrial:
-    """End a live trial as USER_CANCELED."""
+    """Command: end a live trial as USER_CANCELED."""
 
     trial_id: str
 
@@ -142,7 +142,7 @@ class TellTrial:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed."""
+    """Notification: time has passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +182,14 @@ class AgentSeen:
 
 @dataclass(frozen=True, slots=True)
 class AgentSilent:
-    """Silence of an agent, long enough for its state to be unknown."""
+    """Notification: silence of an agent, long enough for its state to be unknown."""
 
     runner_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AgentOverdue:
-    """Two missing presence messages of an agent."""
+    """Notification: two missing presence messages of an agent."""
 
     runner_id: str
 

@@ -35,7 +35,7 @@ Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
 class SnapshotError(ValueError):
-    """The bytes are not a snapshot that this version can read."""
+    """Error: the bytes are not a snapshot that this version can read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ _RANGE: Final = re.compile(r"bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))")
 
 
 class RangeError(ValueError):
-    """The range begins after the end of the content."""
+    """Error: the range begins after the end of the content."""
 
 
 @dataclass(frozen=True, slots=True)

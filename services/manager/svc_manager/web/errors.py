@@ -36,7 +36,7 @@ STATUS_BY_ERROR: Final[tuple[tuple[type[ServiceError], int], ...]] = (
 
 
 class UnsupportedTypeError(ServiceError):
-    """A changing request whose Content-Type is not JSON."""
+    """Error: a changing request has a Content-Type other than JSON."""
 
 
 class BodyTooLargeError(ServiceError):

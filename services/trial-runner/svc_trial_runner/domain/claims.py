@@ -110,21 +110,21 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The last report of a claim is in the spool."""
+    """Journal record: the last report of a claim is in the spool."""
 
     claim_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The task was acknowledged: the claim may be forgotten."""
+    """Journal record: the task was acknowledged; the claim may be forgotten."""
 
     claim_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStarted:
-    """A process that starts trials (a warm interpreter, the spawner) was started."""
+    """Journal record: a process that starts trials (warm interpreter or spawner) was started."""
 
     leader: ProcessIdentity
 

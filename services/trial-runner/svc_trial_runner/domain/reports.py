@@ -68,14 +68,14 @@ class ProcessExited:
 
 @dataclass(frozen=True, slots=True)
 class AttemptLost:
-    """The outcome of the attempt is unknown; always the last report."""
+    """Report: the outcome of the attempt is unknown; always the last report."""
 
     loss: LossReason
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptWaits:
-    """The attempt cannot start yet."""
+    """Report: the attempt cannot start yet."""
 
     wait: WaitReason
 

@@ -17,7 +17,7 @@ MOST_CASES: Final = 512
 
 
 class CannotProfileError(TypeError):
-    """A module or function has no formula that profilers could use.
+    """Error: a module or function has no formula that profilers could use.
 
     Examples:
         >>> raise CannotProfileError("no shape formula for torch.fft.fft")

@@ -59,7 +59,7 @@ PlatformAction: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class NeedChanged:
-    """The manager has published a need."""
+    """Event: the manager has published a need."""
 
     need: PoolNeed
 
@@ -93,7 +93,7 @@ class StateRestored:
 
 @dataclass(frozen=True, slots=True)
 class ActionStarted:
-    """An action begins; stored before the platform is called."""
+    """Event: an action begins; stored before the platform is called."""
 
     platform: str
     action: PlatformAction
@@ -112,7 +112,7 @@ class ActionFailed:
 
 @dataclass(frozen=True, slots=True)
 class PlatformOpened:
-    """The platform is checked and prepared."""
+    """Event: the platform is checked and prepared."""
 
     platform: str
 
@@ -128,7 +128,7 @@ class AgentsListed:
 
 @dataclass(frozen=True, slots=True)
 class AgentsLaunched:
-    """The platform has handled the orders of the current launch."""
+    """Event: the platform has handled the orders of the current launch."""
 
     platform: str
     failures: tuple[LaunchFailure, ...] = ()
@@ -136,21 +136,21 @@ class AgentsLaunched:
 
 @dataclass(frozen=True, slots=True)
 class AgentsTerminated:
-    """The agents of the current termination are gone."""
+    """Event: the agents of the current termination are gone."""
 
     platform: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformCleaned:
-    """Nothing of the pool is left on the platform."""
+    """Event: nothing of the pool is left on the platform."""
 
     platform: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformChanged:
-    """The list of agents may have changed."""
+    """Event: the list of agents may have changed."""
 
     platform: str
 
@@ -185,21 +185,21 @@ class AgentEnrolled:
 
 @dataclass(frozen=True, slots=True)
 class DrainSent:
-    """Agents were ordered to drain: to take no more trials."""
+    """Event: agents were ordered to drain: to take no more trials."""
 
     names: tuple[AgentName, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SlotsSent:
-    """Agents were ordered to run another number of trials at once."""
+    """Event: agents were ordered to run another number of trials at once."""
 
     slots: Mapping[AgentName, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ListeningChanged:
-    """The connection to the bus is restored, or lost: then no presence message arrives."""
+    """Event: the connection to the bus is restored, or lost: then no presence message arrives."""
 
     listening: bool
 

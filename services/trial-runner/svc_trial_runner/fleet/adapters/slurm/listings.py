@@ -70,7 +70,7 @@ class SlurmJob:
 
 
 class TruncatedOutputError(ValueError):
-    """The output of a command ends within a line, so its list of jobs is incomplete."""
+    """Error: the output of a command ends within a line, so its list of jobs is incomplete."""
 
 
 def long_state(text: str) -> str:
