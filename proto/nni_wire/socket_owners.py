@@ -130,12 +130,12 @@ def _connections(port: int) -> Iterator[tuple[int, Endpoint, Endpoint]]:
             copy = os.dup(int(name))
         except OSError:  # closed meanwhile
             continue
-        ends = _ends_of(copy, port)
+        ends = _endpoints_of(copy, port)
         if ends is not None:
             yield ends
 
 
-def _ends_of(descriptor: int, port: int) -> tuple[int, Endpoint, Endpoint] | None:
+def _endpoints_of(descriptor: int, port: int) -> tuple[int, Endpoint, Endpoint] | None:
     """Close a descriptor; return family, remote and local endpoint; None: peer not at the port."""
     try:
         # Python would ask for the family, which an address has; those of IPv6 are the longest.
