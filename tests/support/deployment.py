@@ -3,12 +3,12 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +37,6 @@ SECRETS = {
 """Variables that a `.env` beside the compose file must set."""
 
 _VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?:(?P<kind>:[-?])(?P<rest>[^}]*))?\}")
-_RENDER = """
-import json, sys
-import helm_python
-with helm_python.Chart.load(sys.argv[1]) as chart:
-    values = json.loads(sys.argv[2])
-    json.dump(chart.render(values, name="demo", namespace="prod"), sys.stdout)
-"""
-_LINT = """
-import json, sys
-import helm_python
-json.dump(helm_python.lint(sys.argv[1], json.loads(sys.argv[2]), strict=True), sys.stdout)
-"""
 _ACCESS = "/etc/nni/access"
 _WARNING = 2
 """Least severity of reported findings."""
@@ -119,7 +107,7 @@ def _read_compose_text(file_text: str, variables: Mapping[str, str]) -> dict[str
         return found["rest"] or ""
 
     text = re.sub(r"^\s*#.*\n", "", file_text, flags=re.MULTILINE)
-    content: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(value, text))
+    content: dict[str, Any] = yaml.load(_VARIABLE.sub(value, text), yaml.CSafeLoader)
     return content
 
 
@@ -185,9 +173,7 @@ def render_chart(values: Mapping[str, Any]) -> dict[str, str] | Refused:
 def lint_chart(values: Mapping[str, Any]) -> list[str]:
     """Return the warnings and errors of `helm lint`; skips the test as `render_chart` does."""
     _require_helm()
-    done = _run_helm(_LINT, json.dumps(values))
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    report = _helm_process().submit(_lint, json.dumps(values)).result()
     found = [
         f"{one['path']}: {one['error']}"
         for one in report["messages"]
@@ -198,10 +184,9 @@ def lint_chart(values: Mapping[str, Any]) -> list[str]:
 
 @cache
 def _rendered(values: str) -> dict[str, str] | Refused:
-    done = _run_helm(_RENDER, values)
-    if done.returncode != 0:
-        return Refused(done.stderr)
-    texts: dict[str, str] = json.loads(done.stdout)
+    texts = _helm_process().submit(_render, values).result()
+    if isinstance(texts, Refused):
+        return texts
     return {
         name.rpartition("/")[2]: text
         for name, text in texts.items()
@@ -217,21 +202,35 @@ def _require_helm() -> None:
         pytest.skip(reason)
 
 
-def _run_helm(script: str, values: str) -> "subprocess.CompletedProcess[str]":
-    # In a process of its own: Helm brings the run-time system of another language.
-    return subprocess.run(
-        [sys.executable, "-c", script, str(CHART), values],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@cache
+def _helm_process() -> ProcessPoolExecutor:
+    """Return the process that runs Helm: it brings the run-time system of another language."""
+    return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+
+
+def _render(values: str) -> dict[str, str] | Refused:
+    import helm_python
+
+    try:
+        with helm_python.Chart.load(str(CHART)) as chart:
+            texts: dict[str, str] = chart.render(json.loads(values), name="demo", namespace="prod")
+            return texts
+    except helm_python.HelmError as error:
+        return Refused(str(error))
+
+
+def _lint(values: str) -> dict[str, Any]:
+    import helm_python
+
+    report: dict[str, Any] = helm_python.lint(str(CHART), json.loads(values), strict=True)
+    return report
 
 
 def chart_objects(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Render the chart; return its objects."""
     texts = render_chart(values)
     assert not isinstance(texts, Refused), texts.reason
-    return [one for text in texts.values() for one in yaml.safe_load_all(text) if one]
+    return [one for text in texts.values() for one in yaml.load_all(text, yaml.CSafeLoader) if one]
 
 
 def _last(lines: list[list[str]], word: str) -> str:
