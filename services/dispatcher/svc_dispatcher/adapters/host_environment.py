@@ -18,7 +18,7 @@ _THREAD_LIMITS: Final = (
 
 
 def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
-    """Return the command line `interpreter -m nni.hpo.host` with pipes and parent's pid.
+    """Return an algorithm host's command line: `-m nni.hpo.host`, pipes and parent's pid.
 
     Args:
         interpreter: of the client; empty for this process's own.
