@@ -78,7 +78,7 @@ class CredentialHandler:
             return error
 
     async def _reload_users(self) -> None:
-        """Renew the revision, write and reload the bus's configuration; wait for the probe's login.
+        """Write and reload the bus's users with a new revision; wait for its probe user's login.
 
         Raises:
             OSError: its configuration cannot be written.
