@@ -60,7 +60,10 @@ class SteadyClock:
 
     def __init__(self, clock: Clock, at_least_ms: int = 0) -> None:
         self._clock = clock
-        self._set(max(clock.now(), _EPOCH + timedelta(milliseconds=at_least_ms)))
+        now = clock.now()
+        if at_least_ms:
+            now = max(now, _EPOCH + timedelta(milliseconds=at_least_ms))
+        self._set(now)
 
     def _set(self, now: datetime) -> None:
         """Set the time of day to `now`, from which the monotonic clock advances it."""

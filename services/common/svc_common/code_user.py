@@ -10,7 +10,7 @@ import ctypes
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypedDict
@@ -31,6 +31,8 @@ _OPEN_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXE
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _QUERY: Final = -1
 """Argument of `setfsuid` that changes nothing."""
+_SAME_IDENTITY: Final = nullcontext()
+"""Context without effect, for all who act as the service's own user."""
 
 
 class ProcessOptions(TypedDict, total=False):
@@ -68,8 +70,7 @@ class CodeUser:
             "umask": _UMASK,
         }
 
-    @contextmanager
-    def acting(self) -> Iterator[None]:
+    def acting(self) -> AbstractContextManager[None]:
         """Access files as this user, in this thread, within the block, which must not await.
 
         Only the identity for file access changes: user code can signal and trace this process as
@@ -78,15 +79,16 @@ class CodeUser:
         Raises:
             FailedPreconditionError: this process may not change users.
         """
-        if self.uid is None:
-            yield
-            return
+        return _SAME_IDENTITY if self.uid is None else self._acting_as(self.uid)
+
+    @contextmanager
+    def _acting_as(self, uid: int) -> Iterator[None]:
         group = _LIBC.setfsgid(self.gid)
-        user = _LIBC.setfsuid(self.uid)
+        user = _LIBC.setfsuid(uid)
         try:
-            if _LIBC.setfsuid(_QUERY) != self.uid or _LIBC.setfsgid(_QUERY) != self.gid:
+            if _LIBC.setfsuid(_QUERY) != uid or _LIBC.setfsgid(_QUERY) != self.gid:
                 raise FailedPreconditionError(
-                    f"user {self.uid} cannot be used for user code: CAP_SETUID and CAP_SETGID are "
+                    f"user {uid} cannot be used for user code: CAP_SETUID and CAP_SETGID are "
                     "missing; start the service by svc_common.entry_point"
                 )
             yield
@@ -131,7 +133,7 @@ class CodeUser:
             os.chmod(place, mode)  # noqa: PTH101 - as its owner's group above
 
     def open_to_services(self, folder: Path | str) -> None:
-        """Give the services group access to all files of user code below a folder; skip failures.
+        """Grant the services' group access to all files of user code below a folder; skip failures.
 
         User code may have made files for itself only. What cannot be opened stays as it is.
         """
@@ -146,7 +148,7 @@ class CodeUser:
 
 
 def _open_to_group(descriptor: int, uid: int) -> None:
-    """Give the group access to a user's entries below a folder, up to limits; close descriptors."""
+    """Grant the group access to user's entries below a folder, up to limits; close descriptors."""
     pending = [(descriptor, _names(descriptor))]
     entries = 0
     try:
@@ -167,7 +169,7 @@ def _open_to_group(descriptor: int, uid: int) -> None:
 
 
 def _open_entry(folder: int, name: str, uid: int) -> int | None:
-    """Give the group access to a user's entry; return a folder's descriptor, else None."""
+    """Grant the group access to a user's entry; return a folder's descriptor, else None."""
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         is_folder = stat.S_ISDIR(found.st_mode)

@@ -15,9 +15,9 @@ from svc_common.logs import get_logger
 from svc_trial_runner.adapters import spawner
 from svc_trial_runner.adapters.process_server import ProcessServer
 from svc_trial_runner.adapters.process_table import (
+    ChildList,
     ProcessEntry,
     ProcessSnapshot,
-    adopted_pids,
     group_exists,
     read_entry,
     signal_exactly,
@@ -78,7 +78,7 @@ class LocalProcesses:
         code_user: CodeUser = SAME_USER,
     ) -> None:
         self._code_user = code_user
-        self._adopts = adopts
+        self._children = ChildList() if adopts else None
         self._warm_file = warm_file
         self._on_server = on_server
         self._parent_pid = parent_pid
@@ -274,16 +274,18 @@ class LocalProcesses:
 
         The agent's own children share its session, and the servers are known.
         """
-        if not self._adopts:
+        if self._children is None:
             return []
         servers = self._servers()
         known = {server.identity.pid for server in servers}
         known |= {pid for server in servers for pid in server.trial_pids()}
+        strangers = [pid for pid in self._children.pids() if pid not in known]
+        if not strangers:
+            return []
         session = os.getsid(0)
-        strangers = (read_entry(pid) for pid in adopted_pids() if pid not in known)
         return [
             entry
-            for entry in strangers
+            for entry in map(read_entry, strangers)
             if entry is not None and entry.session != session and entry.state != _ZOMBIE
         ]
 
@@ -327,6 +329,8 @@ class LocalProcesses:
     async def aclose(self) -> None:
         """Close all process servers at once, which ends all trials."""
         servers = self._servers()
+        if self._children is not None:
+            self._children.close()
         self._warm.clear()
         self._spawner = None
         for server in servers:

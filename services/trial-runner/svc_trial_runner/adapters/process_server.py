@@ -44,11 +44,12 @@ class ServedProcess:
 
 
 class _Launch:
-    """Trial start sent to a process server: futures of start and end, and the process."""
+    """Trial start sent to a process server: futures of start and end, deadline, and process."""
 
-    __slots__ = ("ended", "process", "started")
+    __slots__ = ("deadline_s", "ended", "process", "started")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, deadline_s: float) -> None:
+        self.deadline_s = deadline_s
         self.started: asyncio.Future[ServedProcess] = loop.create_future()
         self.ended: asyncio.Future[int | None] = loop.create_future()
         self.process: ServedProcess | None = None
@@ -86,6 +87,8 @@ class ProcessServer:
         self._start_timeout_s = start_timeout_s
         self._takeover_timeout_s = takeover_timeout_s
         self._launches: dict[str, _Launch] = {}
+        self._starts_timer: asyncio.TimerHandle | None = None
+        """One for all starts, since most of them take a millisecond."""
         self._unsent: list[tuple[bytes, tuple[int, ...]]] = []
         self._gone = False
         self.retired_by_us = False
@@ -149,13 +152,12 @@ class ProcessServer:
         if self._gone:
             raise StarterEndedError(_STARTER_ENDED)
         data = _encoded({"op": "start", "id": label, **message})
-        launch = self._launches[label] = _Launch(self._loop)
+        deadline_s = self._loop.time() + self._start_timeout_s
+        launch = self._launches[label] = _Launch(self._loop, deadline_s)
         self._send(data, descriptors)
-        timer = self._loop.call_later(self._start_timeout_s, self._time_out_start, label)
-        try:
-            return await launch.started
-        finally:
-            timer.cancel()
+        if self._starts_timer is None:
+            self._starts_timer = self._loop.call_at(deadline_s, self._time_out_starts)
+        return await launch.started
 
     def orphan_ended(self, pid: int, status: int) -> None:
         """Resolve the end of a trial of this server that the agent reaped after its starter died.
@@ -168,6 +170,18 @@ class ProcessServer:
                 del self._launches[label]
                 _resolve(launch.ended, None if status & 0x7F == _KILL else status)
                 return
+
+    def _time_out_starts(self) -> None:
+        """Fail the starts that are overdue; set the timer for the others, if there are any."""
+        now_s = self._loop.time()
+        waiting = [(name, one) for name, one in self._launches.items() if one.process is None]
+        for label, launch in waiting:
+            if launch.deadline_s <= now_s:
+                self._time_out_start(label)
+        next_s = min((one.deadline_s for _, one in waiting if one.deadline_s > now_s), default=None)
+        self._starts_timer = (
+            None if next_s is None else self._loop.call_at(next_s, self._time_out_starts)
+        )
 
     def _time_out_start(self, label: str) -> None:
         launch = self._launches.get(label)
@@ -263,13 +277,16 @@ class ProcessServer:
                 self._loop.call_later(self._takeover_timeout_s, self._time_out_start, label)
 
     def _retire(self) -> None:
-        """Mark the server as accepting no more starts and call `on_gone`; trials go on."""
+        """Mark the server as accepting no more starts and call `on_gone`; trials continue."""
         if not self._gone:
             self._gone = True
             self._on_gone(self)
 
     def _end(self) -> None:
         """After the server's end, fail its starts, resolve its trials as unknown, close sockets."""
+        if self._starts_timer is not None:
+            self._starts_timer.cancel()
+            self._starts_timer = None
         self._loop.remove_reader(self._control.fileno())
         self._loop.remove_writer(self._control.fileno())
         self._control.close()

@@ -59,22 +59,36 @@ def all_processes() -> list[ProcessEntry]:
     return [entry for entry in entries if entry is not None]
 
 
-def adopted_pids() -> list[int]:
-    """Return pids of the main thread's children, adopted ones too; [] if the kernel lists none.
+class ChildList:
+    """List of the main thread's children, adopted ones too, as the kernel has it.
 
     The kernel gives orphans to the first thread of their new parent. The lists of the other
-    threads, which hold no orphan, would cost seven system calls each at every end of a trial.
+    threads, which hold no orphan, would cost seven system calls each at every end of a trial; the
+    file stays open, since to open it costs more than to read it.
     """
-    path = f"/proc/self/task/{os.getpid()}/children"
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # a kernel without these lists
-        return []
-    try:
-        pieces = list(iter(lambda: os.read(file, _PIECE_BYTES), b""))
-    finally:
-        os.close(file)
-    return [int(pid) for pid in b"".join(pieces).split()]
+
+    def __init__(self) -> None:
+        try:
+            path = f"/proc/self/task/{os.getpid()}/children"
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:  # a kernel without these lists
+            self._file = -1
+
+    def pids(self) -> list[int]:
+        """Return the process ids; none if the kernel lists none, or after `close`."""
+        data = b""
+        while self._file >= 0:
+            piece = os.pread(self._file, _PIECE_BYTES, len(data))
+            if not piece:
+                break
+            data += piece
+        return [int(pid) for pid in data.split()]
+
+    def close(self) -> None:
+        """Close the list; may be called twice."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
 class ProcessSnapshot:

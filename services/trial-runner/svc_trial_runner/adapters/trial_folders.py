@@ -8,6 +8,7 @@ has the same content, and a link costs a fiftieth of a file on a busy disk.
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from svc_common.code_user import SAME_USER, CodeUser
@@ -51,7 +52,7 @@ class _Pipe:
         self._loop.add_reader(self.reader, self._read)
 
     def close_writer(self) -> None:
-        """Close the agent's own write end of the pipe, so that its end can be seen."""
+        """Close the agent's copy of the pipe's write end, so that the reader sees end of file."""
         if self.writer >= 0:
             os.close(self.writer)
             self.writer = -1
@@ -87,12 +88,12 @@ class _Pipe:
             self._broken = True
 
     def catch_up(self) -> None:
-        """Read the present content."""
+        """Read the bytes that the pipe holds now."""
         if self.reader >= 0:
             self._take(_CUT_READS)
 
     def cut(self) -> None:
-        """Read what is in the pipe now, up to a bound, then close it though a writer remains."""
+        """Read the bytes that the pipe holds now, up to a bound; close it despite other writers."""
         if self.reader < 0:
             return
         for _ in range(_CUT_READS):
@@ -161,13 +162,13 @@ class OpenTrialFolder:
         self._stderr.close_writer()
 
     def catch_up(self) -> bool:
-        """Read what is in both pipes now, up to a bound; return whether both have ended."""
+        """Read the bytes that both pipes hold now, up to a bound; return whether both ended."""
         self._stdout.catch_up()
         self._stderr.catch_up()
         return self.at_end.done()
 
     def cut(self) -> None:
-        """Read the pipes' present content and close them, even if a writer remains."""
+        """Read the bytes that the pipes hold now, and close them even if a writer remains."""
         self._stdout.cut()
         self._stderr.cut()
 
@@ -184,7 +185,7 @@ class OpenTrialFolder:
             get_logger().warning("state not written", folder=self._directory, error=str(error))
 
     def watch(self, on_output: Callable[[], None]) -> Callable[[], None]:
-        """Call back after each piece of output; return a function that cancels this."""
+        """Register a callback for each piece of output; return a function that cancels it."""
         self._watchers.append(on_output)
         return lambda: self._watchers.remove(on_output)
 
@@ -238,7 +239,7 @@ class DiskTrialFolders:
             raise LaunchError(f"the trial's folder cannot be shared: {error}") from error
 
     async def release(self, directory: str) -> None:
-        """Open what an ended trial has closed, so that the services read and delete it."""
+        """Open an ended trial's folder to the services, which read and delete its files."""
         if self._code_user.uid is not None:
             await asyncio.to_thread(self._code_user.open_to_services, directory)
 
@@ -252,7 +253,7 @@ class DiskTrialFolders:
         directory = str(request.directory)
         files: list[int] = []
         try:
-            os.makedirs(f"{directory}/.nni", exist_ok=True)  # noqa: PTH103 - costs half of Path.mkdir
+            _make_folders(directory)
             _write_file(f"{directory}/run.sh", request.run_script.encode(), 0o755)
             _write_file(f"{directory}/parameter.cfg", request.parameter_file.encode())
             files.append(os.open(f"{directory}/{STDOUT}", _APPEND, 0o644))
@@ -264,6 +265,18 @@ class DiskTrialFolders:
             for file in files:
                 os.close(file)
             raise LaunchError(f"the trial's folder cannot be written: {error}") from error
+
+
+def _make_folders(directory: str) -> None:
+    """Create the folder of a trial and `.nni` in it, unless they exist."""
+    folder = f"{directory}/.nni"
+    try:
+        # Only the first trial of an experiment lacks the parent; `makedirs` would look for it.
+        with suppress(FileExistsError):
+            os.mkdir(directory)  # noqa: PTH102 - costs half of Path.mkdir
+        os.mkdir(folder)  # noqa: PTH102 - as above
+    except (FileNotFoundError, FileExistsError):
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as above
 
 
 def _name_again(path: str, name: str) -> None:

@@ -322,15 +322,18 @@ class AttemptRun:
 
     async def _wait_reporting(self, transfer: Awaitable[T], what: str) -> T:
         """Await a transfer; report to the manager that the trial waits if it takes long."""
-        task = asyncio.ensure_future(transfer)
+
+        def notify() -> None:
+            trouble = self._dependencies.checkpoints.trouble
+            self._waits(WaitReason(WaitCause.BLOB, object=what, detail=trouble))
+
+        # No task of its own: most transfers end at once, since the plan is cached.
+        after_s = self._dependencies.waiting_notice_after_s
+        timer = asyncio.get_running_loop().call_later(after_s, notify)
         try:
-            await asyncio.wait({task}, timeout=self._dependencies.waiting_notice_after_s)
-            if not task.done():
-                trouble = self._dependencies.checkpoints.trouble
-                self._waits(WaitReason(WaitCause.BLOB, object=what, detail=trouble))
-            return await task
+            return await transfer
         finally:
-            task.cancel()
+            timer.cancel()
 
     def _variables(
         self, plan: LaunchPlan, folder: str, allocation: GpuAllocation

@@ -71,6 +71,8 @@ class LaunchPlans:
         self._default_root = default_root
         self._storage = storage
         self._plans: OrderedDict[tuple[str, bytes], tuple[object, LaunchPlan]] = OrderedDict()
+        self._interpreters: dict[tuple[str, str, str], str] = {}
+        """Path of the interpreter that was found, by its name, the code folder and the PATH."""
 
     async def plan(self, work: TrialWork) -> LaunchPlan:
         """Return a plan, cached by environment and spec; if new, fetch code; mount the storage.
@@ -118,12 +120,34 @@ class LaunchPlans:
         Raises:
             LaunchError: it cannot be made, or the command's interpreter does not exist.
         """
-        _check_interpreter(plan)
+        self._check_interpreter(plan)
         if not plan.copied:
             return plan.code_directory
         target = Path(trial_directory) / "code"
         await self._code.copy(Path(plan.code_directory), target)
         return str(target)
+
+    def _check_interpreter(self, plan: LaunchPlan) -> None:
+        """Raise LaunchError unless the interpreter of a trial's Python command exists on its PATH.
+
+        That of a removed virtual environment is no fault of the trial. Other commands are left to
+        bash.
+        """
+        if plan.python is None:
+            return
+        name, path = plan.python.interpreter, plan.base.get("PATH", "")
+        # The place that was found last, first: a search takes a system call for each folder.
+        search = (name, plan.code_directory, path)
+        if (known := self._interpreters.get(search)) is not None and os.access(known, os.X_OK):
+            return
+        place = f"{plan.code_directory}/{name}" if "/" in name and name[0] != "/" else name
+        found = shutil.which(place, path=path)
+        if found is None:
+            where = "" if "/" in name else f" in PATH={path}"
+            raise LaunchError(f"there is no interpreter {name}{where}")
+        if len(self._interpreters) >= _PLANS_KEPT:
+            self._interpreters.clear()
+        self._interpreters[search] = found
 
     def forget(self, experiment_id: str) -> list[str]:
         """Drop an experiment's cached plans; return code folders that no other one uses.
@@ -141,17 +165,3 @@ class LaunchPlans:
 def _is_folder(path: str) -> bool:
     """Return whether a folder exists; blocks for microseconds."""
     return os.path.isdir(path)  # noqa: PTH112 - once a trial; costs half of Path.is_dir
-
-
-def _check_interpreter(plan: LaunchPlan) -> None:
-    """Raise LaunchError unless the interpreter of a trial's Python command exists on its PATH.
-
-    That of a removed virtual environment is no fault of the trial. Other commands are left to bash.
-    """
-    if plan.python is None:
-        return
-    name, path = plan.python.interpreter, plan.base.get("PATH", "")
-    place = f"{plan.code_directory}/{name}" if "/" in name and name[0] != "/" else name
-    if shutil.which(place, path=path) is None:
-        where = "" if "/" in name else f" in PATH={path}"
-        raise LaunchError(f"there is no interpreter {name}{where}")

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from svc_common.clock import Clock, SteadyClock
@@ -37,7 +38,7 @@ class SampledTrial:
 
 
 class ResourceSampler:
-    """Sampler that appends a line of a trial's use to its file, ever more rarely as it grows old.
+    """Sampler that appends a line of a trial's use to its file, at growing intervals.
 
     A trial costs a timer until its first sample, which most short trials do not reach. Reading and
     writing happen in threads; what cannot be read or written leaves a gap.
@@ -71,7 +72,7 @@ class ResourceSampler:
 
     def begin(self, trial: SampledTrial) -> Callable[[], None]:
         """Sample a trial from now on until it ends; return a function that stops it earlier."""
-        sampling = _Sampling(trial, SteadyClock(self._clock), self._start_sample)
+        sampling = _Sampling(trial, self._clock, self._start_sample)
         trial.ended.add_done_callback(lambda _ended: sampling.stop())
         sampling.continue_after(self._first_s)
         return sampling.stop
@@ -103,7 +104,7 @@ class ResourceSampler:
         if sampling.is_over():
             return None
         use, reading_s = await asyncio.to_thread(self._read, trial.process)
-        now = sampling.clock.now()
+        now = sampling.now()
         if use is None:
             return None
         gpus = await self._gpus.use(trial.gpu_indices) if trial.gpu_indices else ()
@@ -126,12 +127,13 @@ class _Sampling:
 
     __slots__ = (
         "_begin_s",
+        "_clock",
         "_logged",
         "_loop",
         "_over",
+        "_steady_clock",
         "_timer",
         "_wake",
-        "clock",
         "last",
         "trial",
     )
@@ -144,7 +146,8 @@ class _Sampling:
         self._timer: asyncio.TimerHandle | None = None
         self._wake = wake
         self.trial = trial
-        self.clock = clock
+        self._clock = clock
+        self._steady_clock: Clock | None = None
         self.last: ResourceSample | None = None
         self._over = False
         self._logged = False
@@ -153,6 +156,12 @@ class _Sampling:
     def age_s(self) -> float:
         """Seconds since the sampling began."""
         return self._loop.time() - self._begin_s
+
+    def now(self) -> datetime:
+        """Return the time of day, which never goes back from one sample to the next."""
+        if self._steady_clock is None:  # most short trials reach no sample
+            self._steady_clock = SteadyClock(self._clock)
+        return self._steady_clock.now()
 
     def is_over(self) -> bool:
         """Return whether `stop` was called."""
@@ -175,3 +184,4 @@ class _Sampling:
         self._over = True
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None

@@ -26,9 +26,10 @@ from svc_trial_runner.domain.claims import ProcessIdentity
 ORPHANS_OF_THREADS = """
 import subprocess, threading
 from svc_trial_runner.adapters.process_reaper import become_subreaper
-from svc_trial_runner.adapters.process_table import adopted_pids
+from svc_trial_runner.adapters.process_table import ChildList
 
 become_subreaper()
+children = ChildList()
 orphans = []
 
 def leave_orphan():
@@ -40,7 +41,7 @@ for _ in range(2):
     thread.start()
     thread.join()
 leave_orphan()
-print(sorted(adopted_pids()) == sorted(orphans))
+print(sorted(children.pids()) == sorted(orphans))
 subprocess.run(["kill", *map(str, orphans)])
 """
 

@@ -68,3 +68,23 @@ async def test_forgetting_returns_the_code_without_users(tmp_path: Path) -> None
     assert made.forget("one") == []
     assert made.forget("two") == [str(tmp_path)]
     assert made.forget("two") == []
+
+
+async def test_interpreter_that_was_removed_is_missed_though_it_was_found_before(
+    tmp_path: Path,
+) -> None:
+    interpreter = tmp_path / "python3"
+    interpreter.touch(0o755)
+    made = plans(tmp_path)
+    task = work(tmp_path)
+    plan = await made.plan(
+        replace(task, spec=replace(task.spec, command=f"{tmp_path}/python3 t.py"))
+    )
+    assert plan.python is not None
+    first = await made.folder(plan, str(tmp_path / "trial"))
+    interpreter.unlink()
+
+    with pytest.raises(LaunchError, match="there is no interpreter"):
+        await made.folder(plan, str(tmp_path / "trial"))
+
+    assert first == str(tmp_path)
