@@ -25,6 +25,7 @@ from nni.nas.execution.trial_platform import (
     PlatformOpened,
     TrialPlatform,
 )
+from nni.nas.execution.trial_signatures import TrialSigner
 from nni.nas.space.executable import ExecutableModelSpace
 from nni.nas.space.status import ModelStatus
 
@@ -52,6 +53,8 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         concurrency: number of trials that run at once.
         max_model_count: number of models after which the budget ends; None for no limit.
         payloads: store of parts that are no traced call and larger; None: they are refused.
+        signer: signs the trials, and those of others are ignored; None: all trials of the
+            experiment are of this search, and reading their models runs code of their authors.
 
     Attributes:
         payloads: store of large parts of models.
@@ -74,6 +77,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         max_model_count: int | None = None,
         *,
         payloads: PayloadFiles | None = None,
+        signer: TrialSigner | None = None,
     ) -> None:
         super().__init__()
         if concurrency < 1:
@@ -82,6 +86,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             raise ValueError(f"max_model_count must be >= 0 or None, got {max_model_count!r}")
         self._platform = platform
         self.payloads = payloads
+        self._signer = signer
         self._concurrency = concurrency
         self._max_model_count = max_model_count
         self._prefix = secrets.token_hex(4)
@@ -153,7 +158,8 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             self._models[key] = model
         model.status = ModelStatus.Training
         try:
-            self._platform.add(key, parameters)
+            signer = self._signer
+            self._platform.add(key, signer.sign(key, parameters) if signer else parameters)
         except BaseException:
             self._end(key, ModelStatus.Failed)
             raise
@@ -311,7 +317,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         ended = {event.key for event in past if isinstance(event, CandidateEnded)}
         retries: dict[str, list[CandidateAdded]] = {}
         for event in past:
-            if isinstance(event, CandidateAdded):
+            if isinstance(event, CandidateAdded) and self._is_own(event.key, event.parameters):
                 self._keys[event.key] = None
                 retries.setdefault(_first_key(event.key), []).append(event)
         results = {
@@ -377,11 +383,28 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
                 with self._lock:
                     self._handling = False
 
+    def _is_own(self, key: str, parameters: Mapping[str, Any]) -> bool:
+        """Return whether a search with this one's secret has added a trial."""
+        if self._signer is None or self._signer.is_signed(key, parameters):
+            return True
+        _logger.warning("trial %s was not added by this search; it is ignored", key)
+        return False
+
     def _handle(self, event: PlatformEvent) -> None:
         match event:
-            case CandidateAdded(key):
-                with self._lock:
-                    self._keys.setdefault(key)
+            case PlatformClosed() | PlatformOpened() | PlatformLimits():
+                self._handle_change(event)
+            case CandidateAdded(key, parameters):
+                if key not in self._keys and self._is_own(key, parameters):
+                    with self._lock:
+                        self._keys.setdefault(key)
+            case _ if self._signer is None or event.key in self._keys:
+                self._handle_candidate(event)
+
+    def _handle_candidate(
+        self, event: CandidateScheduled | CandidateLost | CandidateMetric | CandidateEnded
+    ) -> None:
+        match event:
             case CandidateScheduled(key, trial_id):
                 self._schedule(key, trial_id)
             case CandidateLost(key):
@@ -398,8 +421,6 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             case CandidateEnded(key, succeeded):
                 failed = ModelStatus.Interrupted if key in self._stopping else ModelStatus.Failed
                 self._end(key, ModelStatus.Trained if succeeded else failed)
-            case PlatformClosed() | PlatformOpened() | PlatformLimits():
-                self._handle_change(event)
 
     def _handle_change(self, event: PlatformClosed | PlatformOpened | PlatformLimits) -> None:
         match event:
@@ -412,7 +433,10 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
 
     def _schedule(self, key: str, trial_id: str) -> None:
         if key not in self._models:
-            model = model_from(self._platform.parameters(trial_id))
+            parameters = self._platform.parameters(trial_id)
+            if not self._is_own(key, parameters):
+                return
+            model = model_from(parameters)
             model.status = ModelStatus.Training
             with self._lock:
                 self._models[key] = model
@@ -468,9 +492,13 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         """Return the experiment of the platform, whose log is the record.
 
         Returns:
-            `experiment_id`; None before the first model.
+            `experiment_id`; None before the first model. `trial_secret` with a signer: who has it
+            can have the search run code.
         """
-        return {"experiment_id": self._experiment_id}
+        state = {"experiment_id": self._experiment_id}
+        if self._signer is not None:
+            state["trial_secret"] = self._signer.secret
+        return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restore which experiment of the platform is continued.
@@ -479,6 +507,8 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             state_dict: what `state_dict` of an earlier engine returned.
         """
         self._experiment_id = state_dict.get("experiment_id")
+        if self._signer is not None and "trial_secret" in state_dict:
+            self._signer = TrialSigner(state_dict["trial_secret"])
 
     def restore_models(self, models: Iterable[ExecutableModelSpace]) -> None:
         """Report no event of models that an earlier process has counted.

@@ -89,6 +89,8 @@ class CheckpointFiles:
                 )
         self.directory.mkdir(parents=True, exist_ok=True)
         draft = self.directory / f"{_STATE}.new"
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600)  # it has the secret of the search's trials
         torch.save(dict(state), draft)
         replace_durably(draft, self.directory / _STATE)
 

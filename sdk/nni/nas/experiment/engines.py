@@ -52,6 +52,7 @@ def _sequential(config: NasExperimentConfig, search: SearchTarget) -> ExecutionE
 
 def _training_service(config: NasExperimentConfig, search: SearchTarget) -> ExecutionEngine:
     from nni.nas.execution.training_service import TrainingServiceExecutionEngine
+    from nni.nas.execution.trial_signatures import TrialSigner
     from nni.nas.experiment.platform_trials import ManagerTrialPlatform
 
     described = search_space_of(search.model_space, search.space.simplify())
@@ -61,6 +62,7 @@ def _training_service(config: NasExperimentConfig, search: SearchTarget) -> Exec
         config.trial_concurrency or 1,
         config.max_trial_number,
         payloads=_payload_files(config) if config.spill else None,
+        signer=TrialSigner(),
     )
 
 

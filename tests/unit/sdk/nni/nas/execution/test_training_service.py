@@ -1,8 +1,11 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from nni.common.serializer.pickles import as_text, pickled
 from nni.mutable import Categorical
 from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.execution import TrainingServiceExecutionEngine
@@ -16,6 +19,7 @@ from nni.nas.execution.trial_platform import (
     PlatformLimits,
     PlatformOpened,
 )
+from nni.nas.execution.trial_signatures import TrialSigner
 from nni.nas.space import ModelStatus, SimplifiedModelSpace
 from nni.nas.strategy.middleware import FailureHandler
 from tests.support.in_memory_trials import InMemoryLog, InMemoryTrials
@@ -39,9 +43,12 @@ def frozen(value: int) -> SimplifiedModelSpace:
 
 @contextmanager
 def engine_on(
-    trials: InMemoryTrials, concurrency: int = 2, max_model_count: int | None = None
+    trials: InMemoryTrials,
+    concurrency: int = 2,
+    max_model_count: int | None = None,
+    signer: TrialSigner | None = None,
 ) -> Iterator[TrainingServiceExecutionEngine]:
-    engine = TrainingServiceExecutionEngine(trials, concurrency, max_model_count)
+    engine = TrainingServiceExecutionEngine(trials, concurrency, max_model_count, signer=signer)
     try:
         yield engine
     finally:
@@ -415,3 +422,84 @@ def test_retries_of_a_model_that_was_counted_are_not_reported_again() -> None:
         resumed.wait_models()
 
         assert list(resumed.list_models()) == []
+
+
+class Attack:
+    """Object whose pickle creates a file where it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[Path]]:
+        return Path.touch, (self.path,)
+
+
+def hostile(path: Path) -> dict[str, Any]:
+    """Return parameters of a trial whose model creates a file when it is read."""
+    pickle = as_text(pickled(Attack(path)))
+    return {**parameters_of(frozen(7)), "model": {"__nni_type__": f"bytes:{pickle}"}}
+
+
+def foreign_trials(log: InMemoryLog, path: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return trials that other callers may add: new ones, copies of signatures, other content."""
+    (own,) = log.parameters.values()
+    signature = {"signature": own["signature"]}
+    return {
+        "foreign-unsigned": hostile(path),
+        "foreign-copied": {**hostile(path), **signature},
+        "foreign-same": own,
+        "foreign-number": {**hostile(path), "signature": 5},
+    }
+
+
+def add_foreign(log: InMemoryLog, path: Path) -> None:
+    for key, parameters in foreign_trials(log, path).items():
+        InMemoryTrials(log).add(key, parameters)
+        log.finish(key, 9.0)
+
+
+def test_model_of_a_trial_that_another_caller_has_added_is_not_read(tmp_path: Path) -> None:
+    trials, model = InMemoryTrials(), frozen(3)
+
+    with engine_on(trials, concurrency=1, signer=TrialSigner()) as engine:
+        engine.submit_models(model)
+        (key,) = trials.log.parameters
+        add_foreign(trials.log, tmp_path / "attacked")
+        busy = not engine.idle_worker_available()
+        trials.log.finish(key, 1.0)
+        engine.wait_models()
+        listed = values_of(engine)
+
+    assert not (tmp_path / "attacked").exists()
+    assert (listed, model.metric, busy) == ([3], 1.0, True)
+
+
+def test_resumed_search_reads_no_model_that_another_caller_has_added(tmp_path: Path) -> None:
+    log, model = InMemoryLog(), frozen(3)
+    with engine_on(InMemoryTrials(log), signer=TrialSigner()) as engine:
+        engine.submit_models(model)
+        state = engine.state_dict()
+    (key,) = log.parameters
+    add_foreign(log, tmp_path / "attacked")
+
+    with engine_on(InMemoryTrials(log), signer=TrialSigner()) as engine:
+        engine.load_state_dict(state)
+        engine.start()
+        log.finish(key, 1.0)
+        engine.wait_models()
+        listed = values_of(engine)
+
+    assert not (tmp_path / "attacked").exists()
+    assert listed == [3]
+
+
+def test_search_without_the_secret_of_an_earlier_one_ignores_its_trials() -> None:
+    log, model = InMemoryLog(), frozen(3)
+    with engine_on(InMemoryTrials(log), signer=TrialSigner()) as engine:
+        engine.submit_models(model)
+
+    with engine_on(InMemoryTrials(log), signer=TrialSigner()) as engine:
+        engine.load_state_dict({"experiment_id": "experiment"})
+        engine.start()
+
+        assert values_of(engine) == []
