@@ -1,4 +1,4 @@
-"""Names of fields whose values are secrets, in any spelling."""
+"""Names of fields whose values are secrets, in any spelling, and values that show a password."""
 
 import re
 import unicodedata
@@ -10,16 +10,18 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 _SECRET_WORDS: Final = frozenset(
     {
         *("auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "dsn", "jwt"),
-        *("oauth", "pass", "passwd", "password", "pat", "pin", "pw", "pwd", "sas", "signature"),
+        *("oauth", "otp", "pass", "passwd", "password", "pat", "pgpass", "pin", "pw", "pwd", "sas"),
+        *("signature", "totp", "userpass"),
     }
 )
 _SECRET_PARTS: Final = (
     *("accesskey", "accountkey", "apikey", "authkey", "clientkey", "connectionstring", "connstr"),
     *("credential", "encryptionkey", "hostkey", "licensekey", "masterkey", "passcode"),
     *("passphrase", "passwd", "password", "privatekey", "privkey", "secret", "servicekey"),
-    *("sharedkey", "signingkey", "sshkey", "subscriptionkey", "webhook"),
+    *("sessionid", "sessionkey", "sharedkey", "signingkey", "sshkey", "subscriptionkey", "webhook"),
     # Addresses that usually have a password in them.
-    *("brokerurl", "databaseurl", "dburl", "mongourl", "redisurl"),
+    *("brokeruri", "brokerurl", "databaseuri", "databaseurl", "dburi", "dburl", "mongouri"),
+    *("mongourl", "redisuri", "redisurl"),
 )
 """Parts of a name without its separators: `wandb_api_key` and `WANDBAPIKEY` hold `apikey`."""
 _TOKEN: Final = "token"  # noqa: S105 - a word
@@ -27,6 +29,15 @@ _POLICY: Final = "policy"
 """Last word of names such as `hostKeyPolicy`, whose values are choices."""
 _COUNTS: Final = frozenset({"max", "min", "n", "new", "num", "number", "of", "total"})
 """Words before `tokens` that make it a number of words, as in `max_tokens`."""
+
+_PASSWORD_IN_ADDRESS: Final = re.compile(r"://[^\s/@:]{0,200}:[^\s/@]+@")
+"""User and password before the host of an address, anywhere in a text. Begins with constant text,
+and no part goes beyond the next address, so that the time grows with the length of the text."""
+
+
+def shows_password(text: str) -> bool:
+    """Return whether a text has an address with a password, as in `postgres://me:word@host`."""
+    return _PASSWORD_IN_ADDRESS.search(text) is not None
 
 
 def names_secret(name: str) -> bool:

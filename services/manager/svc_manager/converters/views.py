@@ -17,7 +17,7 @@ from svc_common.experiment_events.causes import WaitReason
 from svc_manager.converters.agent_limits import apply_limits
 from svc_manager.converters.reasons import write_end, write_loss, write_stop, write_wait
 from svc_manager.converters.scalars import set_ms, write_metric
-from svc_manager.converters.secret_names import names_secret, variable_name
+from svc_manager.converters.secret_names import names_secret, shows_password, variable_name
 from svc_manager.domain.agent_limits import NO_AGENT_LIMITS
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.remarks import Remarks
@@ -152,10 +152,13 @@ def mask_event(event: event_pb2.Event) -> None:
 def mask_value(value: value_pb2.Value) -> None:
     """Replace, in place, every value whose key names a secret by a mask, at any depth.
 
-    The value of a variable `{name: …, value: …}` is masked if its name does.
+    The value of a variable `{name: …, value: …}` is masked if its name does, and a text if it shows
+    a password.
     """
     kind = value.WhichOneof("kind")
-    if kind == "map_value":
+    if kind == "string_value" and shows_password(value.string_value):
+        value.string_value = _MASK
+    elif kind == "map_value":
         entries = value.map_value.entries
         variable = variable_name({entry.key: entry.value.string_value for entry in entries})
         for entry in entries:

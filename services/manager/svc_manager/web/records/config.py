@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError
-from svc_manager.converters.secret_names import names_secret, variable_name
+from svc_manager.converters.secret_names import names_secret, shows_password, variable_name
 from svc_manager.web.records.scalars import duration_text, parse_duration, value_from, value_of
 from svc_manager.web.records.search_config import search_from_json, search_to_json
 
@@ -113,8 +113,11 @@ def optimize_mode(config: config_pb2.ExperimentConfig) -> str:
 def mask_secrets(data: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return a copy of JSON data, the values of keys that name a secret replaced by `MASK`.
 
-    So is the value of a variable `{name: …, value: …}` whose name does.
+    So is the value of a variable `{name: …, value: …}` whose name does, and a text that shows a
+    password.
     """
+    if isinstance(data, str) and shows_password(data):
+        return MASK
     if isinstance(data, Mapping):
         variable = variable_name(data)
         return {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_manager.converters.secret_names import names_secret, variable_name
+from svc_manager.converters.secret_names import names_secret, shows_password, variable_name
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,8 @@ from svc_manager.converters.secret_names import names_secret, variable_name
         *("password", "passwordFile", "ssh_passphrase", "storage_account_key", "accessKeySecret"),
         *("client-secret", "token", "tokens", "refresh_tokens", "Authorization", "dsn", "sas"),
         *("\uff50\uff57\uff44", "DB_PASS", "user2pwd", "token_file", "ssh key"),
-        *("slack_webhook", "webhookUrl", "DATABASE_URL", "redis_url"),
+        *("slack_webhook", "webhookUrl", "DATABASE_URL", "redis_url", "mongoUri", "database-uri"),
+        *("pgpass", "userpass", "otp", "session_id"),
     ],
 )
 def test_names_of_secrets_in_any_spelling(name: str) -> None:
@@ -53,3 +54,34 @@ def test_names_of_other_fields(name: str) -> None:
 )
 def test_name_of_a_variable_stands_beside_its_value(fields: dict[str, object], name: str) -> None:
     assert variable_name(fields) == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres://me:word@host/db",
+        "amqp://:word@host",
+        "--store redis://default:p%40ss:word@host:6379/0 --lr 1",
+        "git+https://me:word@host/x.git",
+    ],
+)
+def test_address_with_a_password_shows_it(text: str) -> None:
+    assert shows_password(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "https://host:8080/a",
+            "https://me@host/a",
+            "me:word@host",
+            "",
+            "a://b",
+            "http://[::1]:80",
+        ),
+        *("https://host:80/path@v1", "x" * 100_000 + "://" + ":" * 1000),
+    ],
+)
+def test_other_texts_show_no_password(text: str) -> None:
+    assert not shows_password(text)

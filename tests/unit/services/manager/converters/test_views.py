@@ -91,6 +91,7 @@ def test_secrets_of_a_tuner_that_takes_over_are_masked_in_its_event() -> None:
 
 def test_texts_with_secret_names_are_masked_at_any_depth() -> None:
     value = to_value({"user": "u", "nested": [{"password": "hush"}], "api_token": "hush"})
+    value.map_value.entries.add(key="store", value=to_value(["redis://:hush@host"]))
 
     mask_value(value)
 
