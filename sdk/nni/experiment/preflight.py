@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import psutil
 
-from nni.experiment.config import ExperimentConfig
 from nni.experiment.environment import nni_home, services_are_elsewhere
 from nni.experiment.errors import (
     ConfigError,
@@ -22,11 +21,12 @@ from nni.experiment.errors import (
     RefusedError,
     WrongStateError,
 )
-from nni.experiment.rest import get_json
 from nni_wire.folders import BUS_FOLDER, BUS_ROOM_BYTES
 from nni_wire.pools import LOCAL_PLATFORM
 
 if TYPE_CHECKING:
+    # `nnictl up` starts without: they take as long as all else that it does before.
+    from nni.experiment.config import ExperimentConfig
     from nni_proto.experiment.v1 import config_pb2
 
 _Answer = TypeVar("_Answer")
@@ -139,7 +139,7 @@ def secret_in_code(config: ExperimentConfig, file: Path) -> str:
 
 
 def check_port(port: int, option: str = "--port") -> None:
-    """Raise unless a port can be opened for an experiment's listener; 0 stands for none.
+    """Raise unless a port can be opened for an experiment's listener; 0: none is wanted.
 
     Args:
         port: the number.
@@ -177,6 +177,8 @@ def _is_free(port: int, option: str = "--port") -> bool:
 
 def port_holder(port: int) -> str:
     """Return a description of the process that listens on a port; empty if unknown."""
+    from nni.experiment.rest import get_json
+
     with contextlib.suppress(ExperimentError):
         url = f"http://127.0.0.1:{port}/api/v1/nni/version"
         answer = get_json(url, timeout_s=_HOLDER_TIMEOUT_S)

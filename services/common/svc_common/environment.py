@@ -11,6 +11,7 @@ import json
 import os
 import re
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -358,6 +359,12 @@ def home() -> Path:
 def current() -> dict[str, str]:
     """Return a copy of the environment without secrets, for child processes of the installation."""
     return {name: value for name, value in os.environ.items() if name not in SECRET_VARIABLES}
+
+
+def replace(variables: Mapping[str, str]) -> None:
+    """Replace the environment of this process, a fork that becomes another program."""
+    os.environ.clear()
+    os.environ.update(variables)
 
 
 def secrets() -> dict[str, str]:

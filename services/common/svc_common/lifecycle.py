@@ -16,6 +16,7 @@ A service's `__main__` is three lines:
 """
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping
@@ -175,7 +176,7 @@ class Heartbeat:
         self._timer = self._loop.call_later(HEARTBEAT_S, self._beat)
 
     def close(self) -> None:
-        """Stop the signs; the process ends next."""
+        """Stop the heartbeats, because the process ends next."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -233,6 +234,7 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
         get_logger().error("service cannot start", error=error.message)
         announce_failure(error.message)
         return 1
+    gc.enable()  # a fork of the local shape's fork server imports its modules without
     freezer = GcFreezer()
     freezer.start()
     try:

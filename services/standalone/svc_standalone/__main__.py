@@ -38,9 +38,13 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(settings: Settings, port: int) -> int:
     from dataclasses import replace
 
+    from svc_standalone.fork_server import SHARED_MODULES, start_fork_server
+
+    # Before all else: it imports while this process does, and forks what has nothing yet.
+    forks = start_fork_server(SHARED_MODULES)
     from svc_standalone.app import run
 
-    return run(replace(settings, http_port=port) if port else settings)
+    return run(replace(settings, http_port=port) if port else settings, forks)
 
 
 def _up(settings: Settings, port: int) -> int:

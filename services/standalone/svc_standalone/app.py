@@ -51,6 +51,7 @@ from svc_standalone.endpoint import (
     write_endpoint,
 )
 from svc_standalone.fleet_demand import FleetDemand
+from svc_standalone.fork_server import ForkServer
 from svc_standalone.held_ports import HeldPorts
 from svc_standalone.settings import Settings
 from svc_standalone.supervisor import Supervisor
@@ -61,11 +62,15 @@ if TYPE_CHECKING:
 LOG_FILE: Final = "supervisor.log"
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, forks: ForkServer | None = None) -> int:
     """Run this installation's supervisor until TERM; if one runs, only report it; return exit code.
 
     If one is running already, report its endpoint and return. Readiness, or the reason of a failure
     (`{"error": …}`), is written to `NNI_READY_FD`.
+
+    Args:
+        settings: of the supervisor.
+        forks: server that forks the services of the first start; None: they are programs.
     """
     forbid_inspection()
     environment.load_secrets()
@@ -75,12 +80,12 @@ def run(settings: Settings) -> int:
         return _refuse(f"cannot use {settings.home}: {error.strerror}; set NNI_HOME")
     try:
         with ExitStack() as resources:
-            return _run_alone(settings, resources)
+            return _run_alone(settings, resources, forks)
     except OSError as error:  # of the log or a lock: a disk that fails, a file system without locks
         return _refuse(f"cannot use {settings.home}: {error.strerror}; set NNI_HOME")
 
 
-def _run_alone(settings: Settings, resources: ExitStack) -> int:
+def _run_alone(settings: Settings, resources: ExitStack, forks: ForkServer | None) -> int:
     """Lock and run the supervisor until TERM; if another runs, only report it; return exit code.
 
     Raises:
@@ -102,7 +107,7 @@ def _run_alone(settings: Settings, resources: ExitStack) -> int:
     resources.callback(supervisor_lock.release)
     remove_endpoint(settings.home)
     try:
-        asyncio.run(_supervise(settings, starting))
+        asyncio.run(_supervise(settings, starting, forks))
     except ServiceError as error:
         get_logger().error("start failed", error=error.message)
         return _refuse(error.message)
@@ -130,7 +135,7 @@ def prepare_home(settings: Settings) -> None:
     place_for_file(settings.logs / LOG_FILE)
 
 
-async def _supervise(settings: Settings, starting: Lock) -> None:
+async def _supervise(settings: Settings, starting: Lock, forks: ForkServer | None) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -149,7 +154,7 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
         NAS: held.nas.wait_for_client,
         FLEET: demand.wait,
     }
-    supervisor = Supervisor(settings, SystemClock(), port.commands(), port, demands)
+    supervisor = Supervisor(settings, SystemClock(), port.commands(), port, demands, forks)
     handler = CredentialHandler(
         users, port.write_bus_config, supervisor.reload_bus, port.bus_settings
     )
@@ -180,7 +185,7 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
 
 
 class BusPort:
-    """Port of the bus, lent to each nats-server and redrawn if another program takes it.
+    """TCP port of the bus: lent to each nats-server, chosen anew if another program takes it.
 
     Args:
         held: ports of this run.
@@ -224,7 +229,7 @@ class BusPort:
         return {BUS: bus_command(self.plan, self._agents()), **services}
 
     def write_bus_config(self) -> None:
-        """Write the configuration of the bus with the present users.
+        """Write the configuration file of the bus, with the current users and passwords.
 
         Raises:
             OSError: it cannot be written.
@@ -238,16 +243,16 @@ class BusPort:
         return NatsSettings(self.plan.nats_url, owner=os.geteuid())
 
     def on_redrawn(self, call: Callable[[str], None]) -> None:
-        """Call back with the address of the bus when its port has changed."""
+        """Register a callback for changes of the bus's address, called with the new one."""
         self._redrawn = call
 
     def lend(self) -> None:
-        """Let the child bind the port and read its store; called before each of its starts."""
+        """Release the port, rename damaged consumer states; called before each start of the bus."""
         set_damaged_states_aside(self.plan.home / BUS_FOLDER)
         self._held.lend_nats()
 
     def take_back(self) -> Mapping[str, Command] | None:
-        """Hold the bus's port again, return None; if taken, draw another, return new commands."""
+        """Bind the bus's port again, return None; if taken, choose another, return new commands."""
         if self._held.take_nats_back():
             return None
         get_logger().error("port of the bus taken by another program", port=self.plan.ports.nats)

@@ -20,6 +20,8 @@ from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.tasks import wait_first
 from svc_standalone import end_with_parent
 from svc_standalone.bus_probe import BusLogin, BusProbe
+from svc_standalone.fork_server import ForkedProcess, ForkServer
+from svc_standalone.forked_service import ServiceStart
 
 _END_WITH_PARENT: Final = (sys.executable, "-I", "-S", end_with_parent.__file__)
 _LOG_LIMIT_BYTES: Final = 32 * 1024 * 1024
@@ -44,6 +46,8 @@ class Command:
     """Descriptors of the supervisor that the child inherits, with the same numbers."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secret variables, which the child reads from the descriptor `NNI_SECRETS_FD`."""
+    package: str = ""
+    """Package that a fork server runs in place of the arguments; empty: it cannot."""
     probe: BusLogin | None = None
     """Where the child answers PING as a sign that it works; None: it sends signs by itself."""
 
@@ -51,13 +55,16 @@ class Command:
 class Child:
     """Running child process of the supervisor, with its log, readiness and heartbeat."""
 
-    def __init__(self, command: Command, folder: Path, log: Path) -> None:
+    def __init__(
+        self, command: Command, folder: Path, log: Path, forks: ForkServer | None = None
+    ) -> None:
         """Start the child with its output appended to a log, its secrets and readiness pipe.
 
         Args:
             command: command of the process.
             folder: its working directory.
             log: file that its output is appended to.
+            forks: server that forks a service; None, or if it cannot: it is a new program.
 
         Raises:
             OSError: the process cannot be started.
@@ -80,7 +87,7 @@ class Child:
             self._log_start = output.tell()
             output_end = self._copied_output(output)
             try:
-                self._process = self._spawn(folder, output_end, writer, beat)
+                self._process = self._spawn(folder, output_end, writer, beat, forks)
             except BaseException:
                 for descriptor in (reader, signs):
                     os.close(descriptor)
@@ -151,7 +158,7 @@ class Child:
             await self.wait()
 
     async def look_for_sign(self, limit_s: float) -> None:
-        """Send a PING if the child answers such; note a sign if it does so in `limit_s`."""
+        """Send a PING if the child supports it; record a sign if it replies within `limit_s`."""
         if self._probe is not None:
             await self._probe.ping(limit_s)
 
@@ -211,7 +218,9 @@ class Child:
         self._loop.add_reader(descriptor, read)
         self._drains.append(read)
 
-    def _spawn(self, folder: Path, output: int, writer: int, beat: int) -> subprocess.Popen[bytes]:
+    def _spawn(
+        self, folder: Path, output: int, writer: int, beat: int, forks: ForkServer | None
+    ) -> subprocess.Popen[bytes] | ForkedProcess:
         variables = {**self.command.environment}
         passed = [*self.command.descriptors]
         if self.command.reports_ready:
@@ -223,22 +232,31 @@ class Child:
             variables[environment.NNI_SECRETS_FD] = str(secrets)
             passed.append(secrets)
         try:
-            return subprocess.Popen(
-                # Without a function between fork and exec: see that program.
-                [*_END_WITH_PARENT, str(os.getpid()), *self.command.arguments],
-                cwd=folder,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=passed,
-                # Signals of the terminal reach the supervisor only, which stops the children in
-                # order.
-                start_new_session=True,
-            )
+            forked = None
+            if forks is not None and self.command.package:
+                start = ServiceStart(self.command.package, variables, str(folder), passed)
+                forked = forks.start(start, output, passed)
+            return forked or self._execute(folder, output, variables, passed)
         finally:
             if secrets >= 0:
                 os.close(secrets)
+
+    def _execute(
+        self, folder: Path, output: int, variables: Mapping[str, str], passed: Sequence[int]
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            # Without a function between fork and exec: see that program.
+            [*_END_WITH_PARENT, str(os.getpid()), *self.command.arguments],
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=passed,
+            # Signals of the terminal reach the supervisor only, which stops the children in
+            # order.
+            start_new_session=True,
+        )
 
     def _reap(self) -> None:
         self._loop.remove_reader(self._pidfd)

@@ -75,7 +75,7 @@ _BUS_MEMORY: Final = "96MiB"
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Loopback ports of bus and services, drawn once for a run of the supervisor."""
+    """Loopback TCP ports of bus and services, chosen at the supervisor's start."""
 
     nats: int
     dispatcher: int
@@ -205,6 +205,7 @@ def service_command(
         reports_ready=True,
         descriptors=descriptors,
         secrets=_service_secrets(plan, name),
+        package=SERVICES[name],
     )
 
 

@@ -13,6 +13,7 @@ from svc_common.logs import get_logger
 from svc_common.messaging.bus_disk import HaltSign, disk_trouble
 from svc_common.tasks import TaskOwner
 from svc_standalone.children import Child, Command
+from svc_standalone.fork_server import ForkServer
 from svc_standalone.restarts import RestartState
 from svc_standalone.settings import Settings
 from svc_standalone.silence import Silence
@@ -22,14 +23,14 @@ _FAILED_STARTS_LIMIT = 3
 
 
 class FirstChildPort(Protocol):
-    """Interface of a port that the supervisor holds whenever its first child does not."""
+    """Interface of the TCP port that the supervisor binds while its first child does not."""
 
     def lend(self) -> None:
-        """Let the child bind the port; called before each of its starts."""
+        """Release the port so that the child can bind it; called before each of its starts."""
         ...
 
     def take_back(self) -> Mapping[str, Command] | None:
-        """Hold the first child's port again after its end; return new commands if it was taken.
+        """Bind the ended bus's port again; return new commands of all children if it was taken.
 
         Returns:
             New commands of all children if another program has taken the port; None: it is held.
@@ -46,6 +47,7 @@ class Supervisor:
         commands: the bus first, then the services.
         port: of the bus; None: it needs no care.
         demands: by the name of a child that is started on demand, what waits for the demand.
+        forks: server of the first start, closed at its end; None: all children are programs.
     """
 
     def __init__(
@@ -55,7 +57,9 @@ class Supervisor:
         commands: Mapping[str, Command],
         port: FirstChildPort | None = None,
         demands: Mapping[str, Callable[[], Awaitable[None]]] | None = None,
+        forks: ForkServer | None = None,
     ) -> None:
+        self._forks = forks
         self._demands = dict(demands or {})
         self._port = port
         self._first = next(iter(commands))
@@ -91,11 +95,14 @@ class Supervisor:
                 f"not ready after {self._settings.start_timeout_s:g} s: {', '.join(late)}; "
                 f"see {self._settings.logs}"
             ) from error
+        finally:
+            if self._forks is not None:
+                self._forks.close()
         self._up = True
         return {name: future.result() for name, future in self._facts.items()}
 
     async def stop(self) -> None:
-        """Stop the services concurrently, then the bus, by TERM and then KILL; end restarts."""
+        """Stop restarts, then the services concurrently, then the bus; by TERM, later KILL."""
         bus, *services = self._commands
         grace_s = self._settings.stop_grace_s
         await self._tasks.aclose()  # no child is restarted from here on
@@ -203,9 +210,8 @@ class Supervisor:
             self._halted.take_down()
             if self._port is not None:
                 self._port.lend()
-        child = Child(
-            self._commands[name], self._settings.home, self._settings.logs / f"{name}.log"
-        )
+        log = self._settings.logs / f"{name}.log"
+        child = Child(self._commands[name], self._settings.home, log, self._forks)
         self._children[name] = child
         get_logger().info("child started", child=name, pid=child.pid)
         return child

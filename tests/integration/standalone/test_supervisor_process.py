@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.local_shape import LocalShape, children
 from tests.support.servers import require_binary
+from tests.support.wait import until
 
 STAND_IN = textwrap.dedent(
     """
@@ -22,6 +23,8 @@ STAND_IN = textwrap.dedent(
     from svc_common.lifecycle import Service, run_process
     from svc_common.messaging.nats_bus import NatsBus
     from svc_common.messaging.nats_settings import NatsSettings
+
+    print("fork" if "svc_standalone.fork_server" in sys.modules else "program", flush=True)
 
     async def build(service):
         settings = NatsSettings.confined(
@@ -121,6 +124,26 @@ def test_bus_that_was_killed_comes_back_on_its_port(shape: LocalShape) -> None:
     assert {name: pid for name, pid in shape.pids().items() if name != "nats"} == {
         name: pid for name, pid in before.items() if name != "nats"
     }
+    shape.stop()
+
+
+def test_services_are_forks_at_first_and_programs_when_they_are_restarted(
+    shape: LocalShape,
+) -> None:
+    def starts(service: str) -> list[str]:
+        lines = (shape.home / "log" / f"{service}.log").read_text().splitlines()
+        return [line for line in lines if line in {"fork", "program"}]
+
+    shape.start()
+    before = shape.pids()
+    first = [starts(service) for service in ("manager", "dispatcher", "trial-runner")]
+
+    shape.kill("manager")
+
+    assert first == [["fork"]] * 3
+    until(lambda: starts("manager") == ["fork", "program"], 60, "a restart of the manager")
+    until(lambda: shape.pids().get("manager") not in {None, before["manager"]}, 60, "its process")
+    assert {**shape.pids(), "manager": 0} == {**before, "manager": 0}
     shape.stop()
 
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -157,3 +159,14 @@ def test_removed_code_folder_is_refused_at_resume(tmp_path: Path) -> None:
         check_code_folder(config)
     config.code_archive.sha256 = "0" * 64
     check_code_folder(config)
+
+
+def test_checks_load_neither_the_configuration_nor_a_client() -> None:
+    """`nnictl up` uses some of them, and both take longer than all else before it starts."""
+    program = "import sys, nni.experiment.preflight; print(*sys.modules)"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.split()
+
+    assert not {"nni.experiment.config", "pydantic", "http.client", "grpc"} & {*loaded}
