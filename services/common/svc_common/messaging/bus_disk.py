@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from nni_wire.folders import BUS_ROOM_BYTES, BUS_START_BYTES
+from svc_common.storage.own_files import place_for_file
 
 _MEBIBYTE: Final = 1024 * 1024
 
@@ -34,10 +35,14 @@ class HaltSign:
     def open(cls, folder: Path) -> Self:
         """Open the lock file of a bus's folder, not locked yet; create it if missing.
 
+        A folder of its name is set aside.
+
         Raises:
             OSError: its file cannot be made.
         """
-        return cls(os.open(_sign_file(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        file = _sign_file(folder)
+        place_for_file(file)
+        return cls(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def put_up(self) -> None:
         """Lock the file: the bus has halted."""

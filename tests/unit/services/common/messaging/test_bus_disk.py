@@ -74,5 +74,16 @@ def test_a_halted_bus_needs_more_room_than_one_that_works(
     sign.close()
 
 
+def test_folder_in_place_of_the_lock_file_is_set_aside(tmp_path: Path) -> None:
+    folder = tmp_path / "bus"
+    (tmp_path / "bus-halted.lock").mkdir()
+
+    sign = HaltSign.open(folder)
+    sign.close()
+
+    assert (tmp_path / "bus-halted.lock").is_file()
+    assert len(list(tmp_path.glob("bus-halted.lock.damaged-*"))) == 1
+
+
 def test_a_bus_without_a_supervisor_has_not_halted(tmp_path: Path) -> None:
     assert bus_trouble(tmp_path) == ""
