@@ -23,7 +23,8 @@ from svc_common.access.front_addresses import came_through_front
 from svc_common.access.permissions import rule_of_method
 from svc_common.access.roles import Caller, Role, Rule
 from svc_common.errors import InvalidArgumentError, PermissionDeniedError, ServiceError
-from svc_common.rpc.unread_requests import UnreadRequest, check_size
+from svc_common.rpc.message_parts import DecodingTurns, check_parts
+from svc_common.rpc.unread_requests import UnreadRequest, check_size, limit_of_method
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -48,6 +49,7 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
     def __init__(self, authenticator: Authenticator, *, agents_only: bool = False) -> None:
         self._authenticator = authenticator
         self._agents_only = agents_only
+        self._turns = DecodingTurns()
 
     async def intercept_service(
         self,
@@ -66,7 +68,12 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
         metadata = handler_call_details.invocation_metadata
         credentials = _Credentials(bearer_token(metadata), metadata_value(metadata, ON_BEHALF_KEY))
         return _CheckedCall(
-            self._authenticator, method, credentials, handler, agents_only=self._agents_only
+            self._authenticator,
+            method,
+            credentials,
+            handler,
+            self._turns,
+            agents_only=self._agents_only,
         ).handler()
 
 
@@ -119,10 +126,12 @@ class _CheckedCall:
         method: str,
         credentials: _Credentials,
         inner: Handler,
+        turns: DecodingTurns,
         *,
         agents_only: bool,
     ) -> None:
         self._authenticator = authenticator
+        self._turns = turns
         self._agents_only = agents_only
         self._method = method
         self._shown = credentials
@@ -151,22 +160,27 @@ class _CheckedCall:
         """Decode a message of a request stream; raise if it exceeds the method's size limit."""
         check_size(self._method, payload)
         read = self._inner.request_deserializer
+        check_parts(self._method, limit_of_method(self._method), read, payload)
         return payload if read is None else read(payload)
 
     async def _one(self, request: Any, context: Context) -> Any:  # noqa: ANN401 - any message
-        caller, message = await self._admit(request, context)
+        caller, payload, count = await self._admit(request, context)
         serve = self._inner.unary_unary or self._inner.stream_unary
-        with serving(caller) as call:
-            try:
-                answer = await serve(message, context)
-            except BaseException as error:
-                self._audit(call, context, _outcome(error), message, None)
-                raise
-            self._audit(call, context, _OK, message, answer)
-            return answer
+        async with self._turns.turn(count):
+            message = self._decode(caller, payload, context)
+            with serving(caller) as call:
+                try:
+                    answer = await serve(message, context)
+                except BaseException as error:
+                    self._audit(call, context, _outcome(error), message, None)
+                    raise
+                self._audit(call, context, _OK, message, answer)
+                return answer
 
     async def _many(self, request: Any, context: Context) -> AsyncIterator[Any]:  # noqa: ANN401 - any message
-        caller, message = await self._admit(request, context)
+        # No method with a stream of answers has messages of many parts.
+        caller, payload, _ = await self._admit(request, context)
+        message = self._decode(caller, payload, context)
         serve = self._inner.unary_stream or self._inner.stream_stream
         # The generator may be closed by another task, in whose context nothing can be reset.
         call = start_serving(caller)
@@ -178,28 +192,43 @@ class _CheckedCall:
             raise
         self._audit(call, context, _OK, message, None)
 
-    async def _admit(self, request: Any, context: Context) -> tuple[Caller, Any]:  # noqa: ANN401 - any message
-        """Identify the caller, check its role for the method, decode the request; return both.
+    async def _admit(self, request: Any, context: Context) -> tuple[Caller, Any, int]:  # noqa: ANN401 - any message
+        """Identify the caller, check role and size; return caller, request, number of parts.
 
         Raises:
-            ServiceError: the caller has no permission, or the request is malformed or too large.
+            ServiceError: the caller has no permission, or the request is too large.
         """
         address = address_of_peer(context.peer())
         name = "" if self._shown.token else certificate_name(context)
         caller = self._authenticator.identify(address, self._shown.token, name, self._method)
         caller = effective_caller(caller, self._shown.on_behalf_of)
-        message = request
+        payload, count = request, 0
         try:
             _check_way(caller, through_front=self._agents_only or came_through_front(address))
             caller.check(self._rule, self._method.rpartition("/")[2])
             if not self._inner.request_streaming:
                 payload = await request.read() if isinstance(request, UnreadRequest) else request
                 check_size(self._method, payload)
-                message = _decoded(self._inner.request_deserializer, payload)
+                limit, read = limit_of_method(self._method), self._inner.request_deserializer
+                count = check_parts(self._method, limit, read, payload)
         except ServiceError as error:
             self._audit(CurrentCall(caller), context, _outcome(error), None, None)
             raise
-        return caller, message
+        return caller, payload, count
+
+    def _decode(self, caller: Caller, payload: Any, context: Context) -> Any:  # noqa: ANN401 - any message
+        """Decode the message of a unary request; raise if it is malformed; return streams as such.
+
+        Raises:
+            InvalidArgumentError: the request is malformed.
+        """
+        if self._inner.request_streaming:
+            return payload
+        try:
+            return _decoded(self._inner.request_deserializer, payload)
+        except ServiceError as error:
+            self._audit(CurrentCall(caller), context, _outcome(error), None, None)
+            raise
 
     def _audit(
         self, call: CurrentCall, context: Context, outcome: str, request: object, answer: object

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, Final
 
 from svc_common.errors import InvalidArgumentError
 from svc_common.large_work import AT_ONCE_BYTES, parse_json
+
+VALUES_LIMIT: Final = 2_000_000
+"""Most values of a request body: each takes some 300 bytes of memory, and two of the body."""
 
 
 def to_json(data: Any) -> str:  # noqa: ANN401 - any JSON value
@@ -41,8 +44,14 @@ def from_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
     Bare `NaN` and `Infinity` are accepted, since Python clients write them.
 
     Raises:
-        InvalidArgumentError: the body is not JSON in UTF-8, or nested too deeply.
+        InvalidArgumentError: the body is not JSON in UTF-8, nested too deeply, or too many values.
     """
+    # Each value but the first of a list or object follows a comma; texts may have some, too.
+    count = text.count(b",") + text.count(b"[") + text.count(b"{")
+    if count > VALUES_LIMIT:
+        raise InvalidArgumentError(
+            "body", f"must have at most {VALUES_LIMIT:,} values, got about {count:,}"
+        )
     try:
         return parse_json(text)
     except RecursionError:

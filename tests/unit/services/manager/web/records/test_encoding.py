@@ -8,7 +8,7 @@ import math
 import pytest
 
 from svc_common.errors import InvalidArgumentError
-from svc_manager.web.records.encoding import from_json, to_json
+from svc_manager.web.records.encoding import VALUES_LIMIT, from_json, to_json
 
 
 @pytest.mark.claim("platform", 26)
@@ -30,3 +30,9 @@ def test_bare_nan_of_python_clients_is_accepted() -> None:
 def test_malformed_bodies_are_refused_by_name(text: bytes) -> None:
     with pytest.raises(InvalidArgumentError, match="body"):
         from_json(text)
+
+
+@pytest.mark.parametrize("item", [b"0,", b"[],", b"{},"])
+def test_body_of_too_many_values_is_refused_before_it_is_parsed(item: bytes) -> None:
+    with pytest.raises(InvalidArgumentError, match="must have at most 2,000,000 values"):
+        from_json(b"[" + item * VALUES_LIMIT)
