@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from nni.cli.options import Json
-from nni.cli.output import Messages, write_json
+from nni.cli.output import Messages
+from nni.cli.service_start import start_services
 
 
 class Durability(StrEnum):
@@ -52,28 +53,8 @@ def up(
     as_json: Json = False,
 ) -> None:
     """Start the services of this machine."""
-    from nni.experiment.endpoint import read_endpoint
-    from nni.experiment.local_shape import check_local, ensure_local_shape, reading_needs_token
-    from nni.experiment.preflight import check_port
-
-    endpoint = read_endpoint()
-    check_local(endpoint)
-    was_up = endpoint is not None
-    if endpoint is None:
-        check_port(port)
-        chosen = "" if durability is None else durability.value
-        endpoint = ensure_local_shape(port, private=private, durability=chosen)
-    if as_json:
-        write_json({"http": endpoint.http, "grpc": endpoint.grpc, "wasUp": was_up})
-        return
-    messages = Messages()
-    if was_up and private is not None and reading_needs_token(endpoint) is not private:
-        messages.warning("--private has no effect on services that are up; run: nnictl down")
-    if was_up and durability is not None:
-        messages.warning("--durability has no effect on services that are up; run: nnictl down")
-    messages.info("The services are up." if not was_up else "The services were up already.")
-    messages.line(f"Page and REST: {endpoint.http}")
-    messages.line(f"gRPC: {endpoint.grpc}")
+    chosen = "" if durability is None else durability.value
+    start_services(port, private=private, durability=chosen, as_json=as_json)
 
 
 def down() -> None:

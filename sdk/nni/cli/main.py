@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if answer is not None:
             echo(answer, end="")
             return DONE
-        return _run(words)
+        return _start_services() if words == ["up"] else _run(words)
     except KeyboardInterrupt:
         complain("Interrupted.")
         return INTERRUPTED
@@ -93,6 +93,22 @@ def _run(words: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - rim of the process
         return _refuse_usage(error) if isinstance(error, usage_error) else _report_defect(error)
     return code if isinstance(code, int) else DONE
+
+
+def _start_services() -> int:
+    """Run `nnictl up` as `_run` does, but without typer."""
+    from nni.cli.service_start import start_services
+    from nni.experiment.errors import ExperimentError
+
+    try:
+        start_services()
+    except ExperimentError as error:
+        if isinstance(error, OutputError):
+            raise
+        return _report(error)
+    except Exception as error:  # noqa: BLE001 - rim of the process
+        return _report_defect(error)
+    return DONE
 
 
 def _refuse_usage(error: Any) -> int:  # noqa: ANN401 - a class of typer that has no public name
