@@ -1,13 +1,20 @@
 """Command loop of the host: reads commands from a pipe and applies them to the algorithm."""
 
 import logging
+import marshal
 import zlib
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from nni.hpo import commands
-from nni.hpo.host.checkpoints import CheckpointFile, CheckpointSchedule
+from nni.hpo.host.checkpoints import (
+    MARSHAL_DIGEST,
+    CheckpointFile,
+    CheckpointSchedule,
+    DigestFormat,
+)
 from nni.hpo.host.construction import (
     display_name,
     learned_metrics,
@@ -64,18 +71,23 @@ _IDENTITY: Final = (
     "seed",
 )
 """Keys of `initialize` that are part of a checkpoint's identity."""
-_DIGESTED: Final = {
-    "generate": ("request_id", "parameter_ids"),
-    "metric": ("metric",),
-    "trial_end": ("end",),
-    "import_data": ("data",),
-    "import_curves": ("curves",),
-    "import_reports": ("reports",),
-    "update_search_space": ("search_space",),
-    "add_customized": ("parameter_id", "parameters"),
+_DIGESTED: Final[dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]]] = {
+    operation: itemgetter("position", "op", *keys)
+    for operation, keys in {
+        "generate": ("request_id", "parameter_ids"),
+        "metric": ("metric",),
+        "trial_end": ("end",),
+        "import_data": ("data",),
+        "import_curves": ("curves",),
+        "import_reports": ("reports",),
+        "update_search_space": ("search_space",),
+        "add_customized": ("parameter_id", "parameters"),
+    }.items()
 }
-"""Keys, by operation, of commands in the digest. They follow from the log alone, so that a
-replay repeats them exactly; recorded parameters depend on who has answered."""
+"""Getter, by operation, of the values of a command in the digest. They follow from the log alone,
+so that a replay repeats them exactly; recorded parameters depend on who has answered."""
+_MARSHAL_VERSION: Final = 2
+"""Later ones write a value that occurs twice as a reference, depending on how it was made."""
 
 _logger = logging.getLogger(__name__)
 
@@ -121,7 +133,7 @@ class CommandLoop:
         self._checkpoints = CheckpointFile(None, {})
         self._restored: list[int] = [0, 0]
         self._digest = 0
-        """Digest of all commands of `_DIGESTED`."""
+        """Digest of all commands of `_DIGESTED`; 0 without checkpoints."""
         self._unverified = False
         """True until the log was seen up to the restored checkpoint, and agrees with it."""
 
@@ -141,7 +153,9 @@ class CommandLoop:
         operation = command["op"]
         if self._unverified and self._position > self._restored and not self._verified():
             return False
-        self._digest = digest_with(self._digest, command)
+        if self._checkpoints.enabled:
+            form = self._checkpoints.digest_format
+            self._digest = digest_with(self._digest, command, form)
         if self._position <= self._restored and operation not in {"generate", "recorded"}:
             return True  # part of the checkpoint
         if operation == "generate":
@@ -324,14 +338,15 @@ class CommandLoop:
         return any(not is_numeric(number) or number != number for number in numbers)  # noqa: PLR0124 - NaN
 
 
-def digest_with(digest: int, command: dict[str, Any]) -> int:
+def digest_with(digest: int, command: dict[str, Any], form: DigestFormat = MARSHAL_DIGEST) -> int:
     """Return the CRC-32 of commands so far and one more; unchanged for kinds that do not count."""
-    operation = command["op"]
-    keys = _DIGESTED.get(operation)
-    if keys is None:
+    values_of = _DIGESTED.get(command["op"])
+    if values_of is None:
         return digest
-    values = [command["position"], operation, *(command[key] for key in keys)]
-    return zlib.crc32(repr(values).encode("utf-8", "surrogatepass"), digest)
+    values = values_of(command)
+    if form == MARSHAL_DIGEST:
+        return zlib.crc32(marshal.dumps(values, _MARSHAL_VERSION), digest)
+    return zlib.crc32(repr(list(values)).encode("utf-8", "surrogatepass"), digest)
 
 
 def _origin(config: dict[str, Any], seed: int) -> dict[str, Any]:
