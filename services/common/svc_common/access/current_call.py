@@ -53,6 +53,12 @@ def is_owner() -> bool:
     return (caller.name, caller.role, caller.by) == (SERVICES_NAME, Role.ADMIN, "token")
 
 
+def is_administrator() -> bool:
+    """Return whether the current caller has the role `admin`; True without a call."""
+    call = _CALL.get()
+    return call is None or call.caller.role is Role.ADMIN
+
+
 def may_act_for(name: str) -> bool:
     """Return whether the current caller has this name or is an administrator; True without a call.
 

@@ -1,14 +1,20 @@
 """Admission of folders of this machine that requests, and the logs they bring, name."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
+from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
-from svc_common.access.current_call import audit_folder, is_owner
+from svc_common.access.current_call import audit_folder, is_administrator, is_owner
 from svc_common.errors import InvalidArgumentError
 from svc_common.storage.shared_storage import SharedStorage
 from svc_manager.converters.shared_storage import storage_of
+
+_PLACES: Final = frozenset({"kubeconfig", "localstoragemountpoint", "sshkeyfile"})
+"""Fields of platforms, in lower case, that name files and folders of the machine of the services.
+A kubeconfig may name programs, which run there; a key may be that of another person."""
 
 
 class FolderAdmission:
@@ -59,7 +65,8 @@ class FolderAdmission:
         """Return a configuration's shared storage, None: it has none; raise if it is not admitted.
 
         A log that is imported or loaded has to pass this, too: the manager mounts, reads and
-        deletes where its configuration says.
+        deletes where its configuration says. Callers without the role `admin` may not name files of
+        the services' machine in a platform either.
 
         Args:
             config: of an experiment.
@@ -67,8 +74,10 @@ class FolderAdmission:
 
         Raises:
             InvalidArgumentError: a field breaks a rule, its platforms have different storages, or
-                the caller may not name the folder.
+                the caller may not name the folder, or a file of a platform.
         """
+        if not is_administrator():
+            _check_places(config)
         storage = storage_of(config, secret_values)
         for service in config.training_services[1:]:
             alone = config_pb2.ExperimentConfig(training_services=[service])
@@ -79,3 +88,27 @@ class FolderAdmission:
         if storage is not None:
             self.check("sharedStorage.localMountPoint", storage.local_mount_point)
         return storage
+
+
+def _check_places(config: config_pb2.ExperimentConfig) -> None:
+    """Raise InvalidArgumentError if a platform's section names a file of the services' machine."""
+    for service in config.training_services:
+        for name in _names(service.options):
+            if name.replace("_", "").lower() in _PLACES:
+                raise InvalidArgumentError(
+                    f"trainingService.{name}",
+                    "may be given by administrators only, as it names a file or folder of the "
+                    "machine of the services",
+                    service.platform,
+                    "leave it out, or ask the operator of these services for a pool",
+                )
+
+
+def _names(value: value_pb2.Value) -> Iterator[str]:
+    """Yield the names of the fields with a value in a platform's section, at any depth."""
+    for entry in value.map_value.entries:
+        if entry.value.WhichOneof("kind") is not None:
+            yield entry.key
+        yield from _names(entry.value)
+    for item in value.list_value.items:
+        yield from _names(item)

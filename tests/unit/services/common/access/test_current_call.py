@@ -4,6 +4,7 @@ import asyncio
 
 from svc_common.access.current_call import (
     audit_folder,
+    is_administrator,
     is_owner,
     limited_agent,
     may_act_for,
@@ -60,3 +61,13 @@ def test_caller_acts_for_himself_and_an_administrator_for_all() -> None:
         assert may_act_for("bob")
         assert may_act_for("")
     assert may_act_for("bob")  # no call: the service itself
+
+
+def test_administrators_differ_from_users() -> None:
+    found = {}
+    for caller in (OWNER, Caller("ada", Role.ADMIN, "token"), USER):
+        with serving(caller):
+            found[caller.name] = is_administrator()
+
+    assert found == {SERVICES_NAME: True, "ada": True, "uma": False}
+    assert is_administrator()

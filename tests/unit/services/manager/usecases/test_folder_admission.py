@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nni_proto.experiment.v1 import event_pb2, experiment_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
 from nni_proto.experiment.v1 import history_service_pb2 as history_pb
 from nni_wire.folders import ANNOTATED_CODE_FOLDER
@@ -442,3 +442,39 @@ def test_folder_of_no_call_is_in_no_record() -> None:
         audit_folder("/a")
 
     assert call.folders == ["/a"]
+
+
+def on_platform(options: dict[str, Any]) -> config_pb2.ExperimentConfig:
+    service = config_pb2.TrainingServiceConfig(platform="remote", options=to_value(options))
+    return config_pb2.ExperimentConfig(training_services=[service])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kubeconfig": "/data/mine/kubeconfig"},
+        {"ssh_key_file": "/home/ada/.ssh/id_ed25519"},
+        {"machineList": [{"host": "h", "sshKeyFile": "/home/ada/.ssh/id_ed25519"}]},
+        {"localStorageMountPoint": "/etc"},
+    ],
+)
+def test_user_names_no_file_of_the_services_machine_in_a_platform(options: dict[str, Any]) -> None:
+    admission, config = FolderAdmission([Path("/data")]), on_platform(options)
+
+    with serving(USER), pytest.raises(InvalidArgumentError, match="administrators only"):
+        admission.check_storage(config)
+
+
+@pytest.mark.parametrize("caller", [ADMIN, OWNER])
+def test_administrator_names_files_of_the_services_machine_in_a_platform(caller: Caller) -> None:
+    config = on_platform({"kubeconfig": "/etc/nni/kubeconfig"})
+
+    with serving(caller):
+        assert FolderAdmission([Path("/data")]).check_storage(config) is None
+
+
+def test_user_gives_a_password_and_leaves_out_files() -> None:
+    config = on_platform({"password": "hush", "sshKeyFile": None})
+
+    with serving(USER):
+        assert FolderAdmission([Path("/data")]).check_storage(config) is None

@@ -111,7 +111,7 @@ async def test_experiment_without_a_known_creator_is_run_again_by_administrators
 
 
 async def test_secret_values_are_taken_over_by_their_creator_only(world: World) -> None:
-    machine = {"host": "a", "sshKeyFile": "/home/u/key", "password": "hush"}
+    machine = {"host": "a", "password": "hush"}
     with serving(UMA):
         old = await world.create_on("remote", options={"machineList": [machine]}, request_id="q")
     actor = await world.experiments._registry.find(old)
