@@ -100,6 +100,19 @@ class _Credentials:
     """Value of `ON_BEHALF_KEY`."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """Call whose caller may make it."""
+
+    caller: Caller
+    address: str
+    """IP address of the client; after the call, gRPC's context would crash the process."""
+    payload: Any
+    """Request that is not decoded yet, or the stream of requests."""
+    count: int
+    """Number of its parts; 0 for a stream."""
+
+
 Metadata: TypeAlias = Iterable[tuple[str, str | bytes]]
 
 
@@ -164,36 +177,37 @@ class _CheckedCall:
         return payload if read is None else read(payload)
 
     async def _one(self, request: Any, context: Context) -> Any:  # noqa: ANN401 - any message
-        caller, payload, count = await self._admit(request, context)
+        admitted = await self._admit(request, context)
         serve = self._inner.unary_unary or self._inner.stream_unary
-        async with self._turns.turn(count):
-            message = self._decode(caller, payload, context)
-            with serving(caller) as call:
+        async with self._turns.turn(admitted.count):
+            message = self._decode(admitted)
+            with serving(admitted.caller) as call:
                 try:
                     answer = await serve(message, context)
                 except BaseException as error:
-                    self._audit(call, context, _outcome(error), message, None)
+                    self._audit(call, admitted.address, _outcome(error), message, None)
                     raise
-                self._audit(call, context, _OK, message, answer)
+                self._audit(call, admitted.address, _OK, message, answer)
                 return answer
 
     async def _many(self, request: Any, context: Context) -> AsyncIterator[Any]:  # noqa: ANN401 - any message
         # No method with a stream of answers has messages of many parts.
-        caller, payload, _ = await self._admit(request, context)
-        message = self._decode(caller, payload, context)
+        admitted = await self._admit(request, context)
+        message = self._decode(admitted)
         serve = self._inner.unary_stream or self._inner.stream_stream
-        # The generator may be closed by another task, in whose context nothing can be reset.
-        call = start_serving(caller)
+        # The generator may be closed by another task, in whose context nothing can be reset, and
+        # after the end of the call: gRPC's context must not be used then.
+        call = start_serving(admitted.caller)
         try:
             async for answer in serve(message, context):
                 yield answer
         except BaseException as error:
-            self._audit(call, context, _outcome(error), message, None)
+            self._audit(call, admitted.address, _outcome(error), message, None)
             raise
-        self._audit(call, context, _OK, message, None)
+        self._audit(call, admitted.address, _OK, message, None)
 
-    async def _admit(self, request: Any, context: Context) -> tuple[Caller, Any, int]:  # noqa: ANN401 - any message
-        """Identify the caller, check role and size; return caller, request, number of parts.
+    async def _admit(self, request: Any, context: Context) -> _Admitted:  # noqa: ANN401 - any message
+        """Identify the caller, check role and size; return the admitted call.
 
         Raises:
             ServiceError: the caller has no permission, or the request is too large.
@@ -212,26 +226,27 @@ class _CheckedCall:
                 limit, read = limit_of_method(self._method), self._inner.request_deserializer
                 count = check_parts(self._method, limit, read, payload)
         except ServiceError as error:
-            self._audit(CurrentCall(caller), context, _outcome(error), None, None)
+            self._audit(CurrentCall(caller), address, _outcome(error), None, None)
             raise
-        return caller, payload, count
+        return _Admitted(caller, address, payload, count)
 
-    def _decode(self, caller: Caller, payload: Any, context: Context) -> Any:  # noqa: ANN401 - any message
+    def _decode(self, admitted: _Admitted) -> Any:  # noqa: ANN401 - any message
         """Decode the message of a unary request; raise if it is malformed; return streams as such.
 
         Raises:
             InvalidArgumentError: the request is malformed.
         """
         if self._inner.request_streaming:
-            return payload
+            return admitted.payload
         try:
-            return _decoded(self._inner.request_deserializer, payload)
+            return _decoded(self._inner.request_deserializer, admitted.payload)
         except ServiceError as error:
-            self._audit(CurrentCall(caller), context, _outcome(error), None, None)
+            call = CurrentCall(admitted.caller)
+            self._audit(call, admitted.address, _outcome(error), None, None)
             raise
 
     def _audit(
-        self, call: CurrentCall, context: Context, outcome: str, request: object, answer: object
+        self, call: CurrentCall, address: str, outcome: str, request: object, answer: object
     ) -> None:
         caller = call.caller
         if not self._rule.audited and outcome != "PermissionDeniedError":
@@ -241,7 +256,7 @@ class _CheckedCall:
                 caller=caller.name,
                 role=caller.role.word,
                 by=caller.by,
-                peer=address_of_peer(context.peer()),
+                peer=address,
                 what=self._method,
                 outcome=outcome,
                 experiment=_text(request, "experiment_id") or _named(request) or _created(answer),

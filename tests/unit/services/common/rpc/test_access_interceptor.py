@@ -1,3 +1,4 @@
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,6 +9,8 @@ import grpc
 import grpc.aio
 import pytest
 
+from nni_proto.experiment.v1 import history_service_pb2 as history_pb
+from nni_proto.experiment.v1 import history_service_pb2_grpc as history_grpc
 from nni_proto.trial.v1 import trial_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
 from nni_wire.access import AccessEntry, dump_entries, fingerprint
@@ -46,11 +49,31 @@ class Trials(pb_grpc.TrialServiceServicer):
         return pb.KillTrialResponse()
 
 
-class Site:
-    """A server and its servicer."""
+class Histories(history_grpc.HistoryServiceServicer):
+    """Servicer of a stream without end."""
 
-    def __init__(self, folder: Path, address: str, trials: Trials, transport: Transport) -> None:
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
+
+    async def SaveExperiment(
+        self, request: history_pb.SaveExperimentRequest, context: object
+    ) -> AsyncIterator[history_pb.SaveExperimentResponse]:
+        piece = history_pb.FilePiece(data=bytes(1024 * 1024))
+        try:
+            while True:
+                yield history_pb.SaveExperimentResponse(piece=piece)
+        finally:
+            self.closed.set()
+
+
+class Site:
+    """A server and its servicers."""
+
+    def __init__(
+        self, folder: Path, address: str, trials: Trials, histories: Histories, transport: Transport
+    ) -> None:
         self.folder = folder
+        self.histories = histories
         self.address = address
         self.trials = trials
         self.transport = transport
@@ -84,9 +107,11 @@ async def serving(
     )
     trials = Trials()  # type: ignore[abstract] # no test calls the other methods
     server = GrpcServer([NAME], Guard(authenticator, server_side))
+    histories = Histories()  # type: ignore[abstract] # no test calls the other methods
     server.register(lambda one: pb_grpc.add_TrialServiceServicer_to_server(trials, one))
+    server.register(lambda one: history_grpc.add_HistoryServiceServicer_to_server(histories, one))
     port = await server.start()
-    yield Site(folder, f"localhost:{port}", trials, client_side)
+    yield Site(folder, f"localhost:{port}", trials, histories, client_side)
     await server.stop(0.1)
     authenticator.close()
 
@@ -137,6 +162,26 @@ async def test_audit_record_names_the_folders_of_a_call(site: Site) -> None:
         await site.call(KILL, request.SerializeToString(), "uma")
 
     assert [deed["folder"] for deed in site.deeds()] == ["/data/one", "/data/two"]
+
+
+async def test_stream_that_its_client_leaves_is_audited_after_the_end_of_the_call(
+    site: Site,
+) -> None:
+    request = history_pb.SaveExperimentRequest(experiment_id="exp")
+    async with open_channel(site.address) as channel:
+        stub: Any = history_grpc.HistoryServiceStub(channel)
+        stream = stub.SaveExperiment(request, metadata=token_metadata("uma"))
+        await stream.read()
+
+        # The server waits for room to send, so its generator is closed later, by no one's task.
+        stream.cancel()
+        async with asyncio.timeout(30):
+            await site.histories.closed.wait()
+
+    (deed,) = site.deeds()
+    assert (deed["caller"], deed["experiment"]) == ("uma", "exp")
+    assert deed["outcome"] in {"GeneratorExit", "CancelledError"}
+    assert deed["peer"] in {"127.0.0.1", "::1"}
 
 
 async def test_request_of_an_unknown_caller_is_not_decoded(site: Site) -> None:
