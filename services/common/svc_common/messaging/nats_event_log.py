@@ -7,6 +7,7 @@ messages between from the stream.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import lru_cache
 from typing import Final
 
 from svc_common import subjects
@@ -29,6 +30,9 @@ from svc_common.messaging.ports import LogMessage
 
 _EPOCH: Final = "Nni-Epoch"
 _APPEND_ID: Final = "Nni-Append"
+_SUBJECTS_KEPT: Final = 1_024
+_experiment_of = lru_cache(_SUBJECTS_KEPT)(subjects.experiment_of_event)
+"""Experiment of a log's subject, which each of its messages has."""
 
 
 class NatsEventLog:
@@ -198,7 +202,7 @@ def _previous(copy: Stored, pattern: str) -> int:
 def _log_message(stored: Stored) -> LogMessage:
     headers = stored.headers
     return LogMessage(
-        experiment_id=subjects.experiment_of_event(stored.subject),
+        experiment_id=_experiment_of(stored.subject),
         sequence=stored.sequence,
         payload=stored.payload,
         epoch=int(headers.get(_EPOCH, "0")),

@@ -153,6 +153,9 @@ def _end_state(ended: event_pb2.TrialEnded) -> str:
 
 
 def _generated(message: event_pb2.ParametersGenerated) -> events.Event:
+    # The label of the tuner, of several, that proposed parameters; and the label under which
+    # their result is compared.
+    texts = [(item.parameter_id, _texts(item.provenance)) for item in message.parameters]
     return events.ParametersGenerated(
         message.request_id,
         tuple((item.parameter_id, item.parameters) for item in message.parameters),
@@ -160,29 +163,22 @@ def _generated(message: event_pb2.ParametersGenerated) -> events.Event:
         message.deferred,
         _position(message.based_on),
         tuple(
-            (item.parameter_id, proposer)
-            for item in message.parameters
-            if (proposer := _proposer(item.provenance))
+            (parameter_id, proposer)
+            for parameter_id, provenance in texts
+            if (proposer := provenance.get(_LISTED_LABEL) or provenance.get(_LABEL))
         ),
-        frozenset(_label(item.provenance) for item in message.parameters) - {""},
+        frozenset(
+            label
+            for _, provenance in texts
+            if (label := provenance.get(_LABEL) or provenance.get(_ALGORITHM))
+        ),
     )
 
 
-def _proposer(provenance: value_pb2.Value) -> str:
-    """Return the label of the tuner, of several, that proposed parameters; else an empty text."""
-    return _text(provenance, _LISTED_LABEL) or _text(provenance, _LABEL)
-
-
-def _label(provenance: value_pb2.Value) -> str:
-    """Return the label under which the result of parameters is compared; empty: there is none."""
-    return _text(provenance, _LABEL) or _text(provenance, _ALGORITHM)
-
-
-def _text(provenance: value_pb2.Value, key: str) -> str:
-    for entry in provenance.map_value.entries:
-        if entry.key == key:
-            return entry.value.string_value
-    return ""
+def _texts(provenance: value_pb2.Value) -> dict[str, str]:
+    """Return the text of each key; empty where the value is no text."""
+    # Reversed: of a key that occurs twice, the first counts.
+    return {entry.key: entry.value.string_value for entry in reversed(provenance.map_value.entries)}
 
 
 def _metric(message: event_pb2.MetricReported) -> events.Event:
@@ -329,7 +325,9 @@ def _write_generated(message: event_pb2.ParametersGenerated, report: answers.Gen
 
 def _set_distinct_label(provenance: value_pb2.Value, labels: TunerLabels) -> None:
     """Set a label that no earlier tuner of the experiment has; keep that in a list of tuners."""
-    label, listed = _label(provenance), _text(provenance, _LABEL)
+    texts = _texts(provenance)
+    listed = texts.get(_LABEL, "")
+    label = listed or texts.get(_ALGORITHM, "")
     distinct = labels.distinct(label)
     if distinct == label:
         return

@@ -182,8 +182,9 @@ class GenerationRun:
 
     async def _feed(self, message: LogMessage) -> None:
         batch = event_pb2.EventBatch.FromString(message.payload)
-        await self._dependencies.blobs.resolve_metrics(batch, self._experiment.id)
-        await self._dependencies.blobs.resolve(log_messages.blobs_of(batch))
+        if log_messages.blobs_of(batch):
+            await self._dependencies.blobs.resolve_metrics(batch, self._experiment.id)
+            await self._dependencies.blobs.resolve(log_messages.blobs_of(batch))
         for position, event in log_messages.events_of(message.sequence, batch):
             self._state.feed(position, event)
         self._read_through = message.sequence
