@@ -12,18 +12,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from nni.durable_files import write_whole
 from nni.hpo.json_value import plain_value
 
 _logger = logging.getLogger(__name__)
 
-DigestFormat: TypeAlias = Literal["repr", "marshal"]
-"""How commands become bytes for the digest. `repr` is that of earlier checkpoints, which stay
-valid; `marshal` takes half of its time, of which a replay of 10,000 results spends 70 ms."""
-REPR_DIGEST: Final = "repr"
-MARSHAL_DIGEST: Final = "marshal"
 LEAST_WORK_S: Final = 0.25
 """Least CPU time between checkpoints, which a replay may repeat."""
 _WORK_PER_COST: Final = 5.0
@@ -66,8 +61,6 @@ class CheckpointFile:
         self._identity = json.loads(json.dumps(identity))
         self.digest = 0
         """Digest of the commands before the loaded checkpoint."""
-        self.digest_format: DigestFormat = MARSHAL_DIGEST
-        """Format of the digest: that of the loaded checkpoint, if there is one."""
 
     @property
     def enabled(self) -> bool:
@@ -89,7 +82,6 @@ class CheckpointFile:
                 position, state, self.digest = (
                     content[key] for key in ("position", "state", "digest")
                 )
-                self.digest_format = _digest_format(content)
                 if log_end is None or position <= log_end:
                     return position, state
                 self.discard(f"it is of event {position}, and the log ends at {log_end}")
@@ -123,7 +115,6 @@ class CheckpointFile:
                 "identity": self._identity,
                 "position": position,
                 "digest": digest,
-                "digest_format": self.digest_format,
                 "state": state,
             },
             default=plain_value,
@@ -133,18 +124,3 @@ class CheckpointFile:
             write_whole(self._path, text)
         except OSError as error:
             _logger.warning("no checkpoint written to %s: %s", self._path, error)
-
-
-def _digest_format(content: dict[str, Any]) -> DigestFormat:
-    """Return the format of a checkpoint's digest; raise ValueError if it is unknown.
-
-    Raises:
-        ValueError: a later version has written it.
-    """
-    match content.get("digest_format", REPR_DIGEST):
-        case "repr":
-            return REPR_DIGEST
-        case "marshal":
-            return MARSHAL_DIGEST
-        case other:
-            raise ValueError(f"its digest has the unknown format {other!r:.40}")

@@ -1,16 +1,14 @@
 """Command loop of the host."""
 
-import json
 import zlib
 from collections.abc import Iterable
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nni.hpo import commands
-from nni.hpo.host.checkpoints import REPR_DIGEST, CheckpointSchedule
+from nni.hpo.host.checkpoints import CheckpointSchedule
 from nni.hpo.host.command_loop import CommandLoop, digest_with
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
@@ -403,39 +401,10 @@ def test_checkpoint_of_the_same_log_is_used(
     assert "refused" not in caplog.text
 
 
-def make_older(path: Path, commands: list[dict[str, Any]]) -> None:
-    """Rewrite a checkpoint, taken after these commands, as versions with one format wrote it."""
-    content = json.loads(path.read_text())
-    assert content["digest"] == reduce(digest_with, commands[1:], 0)
-    del content["digest_format"]
-    content["digest"] = reduce(
-        lambda digest, command: digest_with(digest, command, REPR_DIGEST), commands[1:], 0
-    )
-    path.write_text(json.dumps(content))
-
-
-def test_checkpoint_of_an_earlier_version_is_used_for_its_log_only(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path, unused = tmp_path / "algorithm.json", tmp_path / "unused.json"
-    caplog.set_level("INFO")
-    replay(history(path, RESULTS[:22]), ask=False)
-    make_older(path, history(path, RESULTS[:22]))
-    older = path.read_text()
-
-    longer = replay(history(path, RESULTS))
-    path.write_text(older)
-    other = replay(history(path, [*RESULTS[:5], *(9.0 - result for result in RESULTS)]))
-
-    assert longer == replay(history(unused, RESULTS))
-    assert "restored from its checkpoint" in caplog.text
-    assert other == []
-
-
-def test_earlier_version_digests_the_text_of_a_command() -> None:
+def test_digest_is_that_of_the_text_in_earlier_checkpoints() -> None:
     command = {"op": "metric", "position": [5, 0], "metric": ["t", 1, 0, True, 0, 0.5, False]}
 
-    digest = digest_with(7, command, REPR_DIGEST)
+    digest = digest_with(7, command)
 
     text = "[[5, 0], 'metric', ['t', 1, 0, True, 0, 0.5, False]]"
     assert digest == zlib.crc32(text.encode(), 7)
