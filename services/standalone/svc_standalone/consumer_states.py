@@ -2,8 +2,8 @@
 
 The server writes them in place and does not sync them, so a cut of power may leave half of one. It
 then refuses to create the consumer, or reads the file for ever. Without the file it delivers again
-what was not acknowledged, which every reader of ours allows. A folder in place of a file of a
-stream or a consumer keeps it from creating that one, too.
+what was not acknowledged, which every reader of ours allows. A folder in place of a file keeps
+the server from creating the stream or consumer, too.
 """
 
 from contextlib import suppress

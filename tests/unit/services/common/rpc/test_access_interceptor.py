@@ -173,7 +173,7 @@ async def test_stream_that_its_client_leaves_is_audited_after_the_end_of_the_cal
         stream = stub.SaveExperiment(request, metadata=token_metadata("uma"))
         await stream.read()
 
-        # The server waits for room to send, so its generator is closed later, by no one's task.
+        # The server waits for room to send: its generator is closed later, by another task.
         stream.cancel()
         async with asyncio.timeout(30):
             await site.histories.closed.wait()
