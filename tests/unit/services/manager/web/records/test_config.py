@@ -76,8 +76,12 @@ def test_wrong_fields_are_named(change: dict[str, Any], field: str) -> None:
 
 @pytest.mark.claim("platform", 84)
 def test_secrets_are_masked_at_any_depth_in_both_spellings() -> None:
-    data = {"password": "a", "machines": [{"access_key_secret": "b", "host": "h"}], "token": None}
-    data["stores"] = ["redis://:hush@host", "redis://host"]
+    data: dict[str, Any] = {
+        "password": "a",
+        "machines": [{"access_key_secret": "b", "host": "h"}],
+        "stores": ["redis://:hush@host", "redis://host"],
+        "token": None,
+    }
 
     assert mask_secrets(data) == {
         "stores": [MASK, "redis://host"],
