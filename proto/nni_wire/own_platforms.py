@@ -60,7 +60,13 @@ class PlatformEntry:
 
 
 def registry_file() -> Path:
-    """Return the path of this Python environment's registrations; the file need not exist."""
+    """Return the path of this environment's registry in the user's config folder; may not exist.
+
+    Its name has a hash of `sys.prefix`.
+
+    Raises:
+        RuntimeError: neither `XDG_CONFIG_HOME` nor a home folder of the user is known.
+    """
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     environment = hashlib.sha256(os.path.realpath(sys.prefix).encode()).hexdigest()[:8]
     return Path(home).expanduser() / "nni" / f"platforms-{environment}.json"
@@ -97,7 +103,10 @@ def entry_point_names() -> tuple[str, ...]:
 
 
 def own_platform_names() -> tuple[str, ...]:
-    """Return the sorted names of platforms in entry points and in the registry; import none."""
+    """Return the sorted names of platforms in entry points and in the registry; import none.
+
+    A damaged registry counts as empty.
+    """
     registered: dict[str, str] = {}
     with suppress(ImportError):  # a damaged file is reported where its platform is loaded
         registered = registered_platforms()

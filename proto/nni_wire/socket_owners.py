@@ -41,13 +41,13 @@ Endpoint: TypeAlias = tuple[str, int]
 
 
 def owners_at(port: int) -> list[int]:
-    """Return the uids of a loopback port's listeners and this process's peers; OSError if unknown.
+    """Return the uids of a loopback port's listeners and this process's peers; empty: none.
 
     Args:
         port: the port.
 
     Raises:
-        OSError: the kernel does not offer the interface.
+        OSError: the kernel does not offer the interface, or does not answer within a second.
     """
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as diagnosis:
         diagnosis.settimeout(_TIMEOUT_S)

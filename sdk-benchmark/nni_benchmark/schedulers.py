@@ -112,13 +112,13 @@ def our_schedulers() -> tuple[SimulatedScheduler, ...]:
 
 
 def duration_of(table: CurveTable) -> float:
-    """Return the virtual duration of a comparison on a table, in seconds."""
+    """Return the virtual seconds in which all workers together finish 16 mean-length trainings."""
     full_s = statistics.fmean(curve.step_s for curve in table.curves) * table.steps
     return full_s * _FULL_TRAININGS / WORKERS
 
 
 def best_possible(table: CurveTable) -> float:
-    """Return the best value at any step of any curve."""
+    """Return the best finite value at any step of any curve, by the table's optimize mode."""
     values = [value for curve in table.curves for value in curve.values if math.isfinite(value)]
     return max(values) if table.optimize_mode == "maximize" else min(values)
 

@@ -121,9 +121,9 @@ def run_benchmark(
     on_result: Callable[[TaskResult | Skipped], None] | None = None,
     load_data: Callable[[Task, int], Data] = load,
 ) -> list[TaskResult | Skipped]:
-    """Tune by each framework on each fold; return the list of results and skipped tasks.
+    """Tune by each framework on each fold; return results, with `Skipped` for tasks without data.
 
-    Only a task whose data are missing is skipped.
+    A task without the data of a fold is skipped as a whole; errors of a search propagate.
 
     Args:
         frameworks: one per tuner.
@@ -176,7 +176,10 @@ def _mode(task: Task) -> str:
 def _by_tuner(
     framework: Framework, task: Task, fold: int, scored: Callable[[dict[str, Any]], float]
 ) -> tuple[list[float], dict[str, Any]]:
-    """Search with a tuner until the trial or time limit; return all scores and the best values."""
+    """Search with a tuner to the trial or time limit; return all scores, best hyperparameters.
+
+    A score that is not finite counts as a failed trial.
+    """
     study = Study(
         framework.search_space(),
         tuner=framework.tuner,
@@ -199,7 +202,7 @@ def _by_tuner(
 def _by_advisor(
     framework: Framework, task: Task, fold: int, scored: Callable[[dict[str, Any]], float]
 ) -> tuple[list[float], dict[str, Any]]:
-    """Search with an advisor, with cheaper models at low budgets; return scores, best values."""
+    """Search with an advisor, low budgets by cheaper models; return scores, best parameters."""
     architecture, space = ARCHITECTURES[framework.architecture], framework.search_space()
     budgets = _BUDGETS.get(framework.tuner, {})
     scores: list[float] = []

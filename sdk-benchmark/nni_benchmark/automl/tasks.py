@@ -25,7 +25,7 @@ class Task:
 
     @property
     def regression(self) -> bool:
-        """True if the task is a regression."""
+        """True if the task is a regression: its metric is `rmse` or `r2`."""
         return self.metric in {"rmse", "r2"}
 
 

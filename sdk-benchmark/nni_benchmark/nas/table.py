@@ -40,7 +40,7 @@ class DigitsTable:
         """Quality of the fit by field."""
 
     def accuracy(self, cell: Mapping[str, str], field: str = "valid_acc") -> float:
-        """Return the accuracy of a cell.
+        """Return the accuracy of a cell, by default on validation data.
 
         Args:
             cell: edge, such as `0_1`, to operation.
@@ -58,7 +58,7 @@ def _table() -> DigitsTable:
 
 
 class DigitsBenchmark(BenchmarkEvaluator):
-    """Evaluator on the table: a search of hundreds of models takes seconds and trains nothing.
+    """Evaluator that looks accuracies up in the table; a search takes seconds and trains nothing.
 
     Args:
         metric: `valid_acc` or `test_acc`; it is reported as a number from 0 to 1.
@@ -91,7 +91,7 @@ class DigitsBenchmark(BenchmarkEvaluator):
         return EDGES
 
     def trials(self, sample: Sample) -> list[dict[str, Any]]:
-        """Return a list of one simulated training: accuracies in percent, perhaps noisy."""
+        """Return a list of one dict: `valid_acc`, `test_acc` in percent, with noise if `noisy`."""
         table = _table()
         fields = ("valid_acc", "test_acc")
         noise = {

@@ -15,7 +15,7 @@ __all__ = ["peer_searchers"]
 
 
 def peer_searchers() -> tuple[Searcher, ...]:
-    """Return the searchers of other libraries (Optuna, Hyperopt, SMAC, Syne Tune)."""
+    """Return a tuple of searchers, one per algorithm of Optuna, Hyperopt, SMAC and Syne Tune."""
     return (
         OptunaSearcher("tpe"),
         OptunaSearcher("tpe-univariate"),

@@ -21,7 +21,7 @@ _MADE: Final = frozenset({CONSTRAINTS_KEY, "_name"})
 
 @dataclass(frozen=True, slots=True)
 class HyperoptSearcher:
-    """Searcher by Hyperopt's TPE; infeasible configurations are reported as failed."""
+    """Searcher by Hyperopt's `fmin` (TPE), for one objective; infeasible points count as failed."""
 
     name: str = "hyperopt-tpe"
     packages: tuple[str, ...] = ("hyperopt",)

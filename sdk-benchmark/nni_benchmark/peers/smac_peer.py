@@ -14,7 +14,7 @@ from nni_benchmark.searcher import single_objective
 
 @dataclass(frozen=True, slots=True)
 class SmacSearcher:
-    """Searcher by SMAC's `HyperparameterOptimizationFacade`, through ask and tell."""
+    """Searcher by SMAC's `HyperparameterOptimizationFacade`, for one objective without limits."""
 
     name: str = "smac"
     packages: tuple[str, ...] = ("smac", "ConfigSpace")

@@ -118,7 +118,7 @@ class TrialJob:
 
 
 def milliseconds(time: timestamp_pb2.Timestamp) -> int:
-    """Return an instant as milliseconds since 1970."""
+    """Return an instant as milliseconds since 1970, rounded down."""
     return time.seconds * _MILLISECONDS + time.nanos // _NANOSECONDS_PER_MILLISECOND
 
 
@@ -133,7 +133,7 @@ def trial_state_name(state: trial_pb2.TrialState.ValueType) -> str:
 
 
 def metric_data(trial_id: str, parameter_id: int, metric: metric_pb2.Metric) -> TrialMetricData:
-    """Convert a metric message to the record that users get, with times in milliseconds."""
+    """Decode a metric message to a `TrialMetricData`: value unchanged, time in ms since 1970."""
     return TrialMetricData(
         timestamp=milliseconds(metric.reported_at),
         trialJobId=trial_id,
@@ -145,12 +145,15 @@ def metric_data(trial_id: str, parameter_id: int, metric: metric_pb2.Metric) -> 
 
 
 def metric_record(message: trial_service_pb2.TrialMetric) -> TrialMetricData:
-    """Return a listed report as its record."""
+    """Decode a listed metric message to a `TrialMetricData`, as `metric_data` does."""
     return metric_data(message.trial_id, message.parameter_id, message.metric)
 
 
 def trial_result(message: experiment_service_pb2.ExportedTrial) -> TrialResult:
-    """Convert an exported trial message to its parameters, value and trial id."""
+    """Decode an exported trial's protobuf message to a `TrialResult`, its value unchanged.
+
+    A value that is a dict keeps all its keys, not `default` alone.
+    """
     return TrialResult(
         parameter=from_value(message.parameters),
         value=from_value(message.value),
@@ -159,7 +162,7 @@ def trial_result(message: experiment_service_pb2.ExportedTrial) -> TrialResult:
 
 
 def trial_job(trial: trial_pb2.Trial) -> TrialJob:
-    """Convert a trial message to the record of NNI: status, parameters, times, final metric."""
+    """Decode a trial's protobuf message to a `TrialJob`, its times in ms since 1970."""
     customized = trial.source == trial_pb2.PARAMETER_SOURCE_CUSTOMIZED
     final = []
     if trial.HasField("final_metric"):
@@ -185,9 +188,10 @@ def trial_job(trial: trial_pb2.Trial) -> TrialJob:
 
 
 def proposer_of(trial: trial_pb2.Trial) -> str:
-    """Return the label of the tuner that proposed a trial, where several share the trials, or name.
+    """Return the label, or else the name, of the tuner that proposed a trial; empty: unknown.
 
-    Empty if a user added the trial, or its log is of a version without provenance.
+    A tuner has a label where several share the trials. Unknown: a user added the trial, or its log
+    is of a version without provenance.
     """
     origin = from_value(trial.provenance) if trial.HasField("provenance") else None
     if not isinstance(origin, dict):
@@ -205,7 +209,7 @@ def trial_counts(experiment: experiment_pb2.Experiment) -> dict[str, int]:
 
 
 def experiment_metadata(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
-    """Return the line of an experiment in a list of experiments; times in ms, or `N/A`."""
+    """Return an experiment's entry in a list of experiments as a dict; times in ms, or `N/A`."""
     config = experiment.config
     platforms = [service.platform for service in config.training_services]
     started = experiment.started_at if experiment.HasField("started_at") else experiment.created_at

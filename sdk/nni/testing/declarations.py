@@ -19,7 +19,7 @@ class _Unacceptable:
 
 
 class DeclarationConformance(ABC):
-    """The contract of `@algorithm`, checked on one class.
+    """Base of test classes that check the contract of `@algorithm` on one class, `algorithm`.
 
     Examples:
         >>> from nni.hpo import RandomTuner
@@ -79,7 +79,11 @@ class DeclarationConformance(ABC):
         assert "unknown argument 'no_such_argument'" in refusal
 
     def _refusals(self, argument: Argument, value: object) -> tuple[str, str]:
-        """Return the messages of the check of a configuration and of the constructor."""
+        """Return the messages by which configuration check and constructor reject a value.
+
+        Raises:
+            AssertionError: one of them accepts it.
+        """
         given = {
             one.name: _accepted(one)
             for one in self.entry.arguments
@@ -104,5 +108,5 @@ class DeclarationConformance(ABC):
 
 
 def _accepted(argument: Argument) -> object:
-    """Return a value for an argument that configurations must give."""
+    """Return a value that is accepted for an argument: its default, or 1 if it has none."""
     return 1 if argument.default is REQUIRED else argument.default

@@ -66,7 +66,7 @@ def wrapped_value(result: Any) -> Any:  # noqa: ANN401 - any result of a user's 
 
 
 class TracedNone:
-    """Stand-in for None as result of a traced function; it is true, as every object."""
+    """Truthy stand-in for the None of a traced function, which can carry the call's record."""
 
     def __repr__(self) -> str:
         """Return `None`, as the `repr` of the represented value."""
@@ -75,7 +75,7 @@ class TracedNone:
 
 @functools.cache
 def _carrier_class(base: type) -> Callable[..., Any]:
-    """Return a subclass of a builtin type whose instances have a `__dict__`."""
+    """Return the cached subclass of a builtin or array type whose instances have a `__dict__`."""
 
     def __reduce_ex__(self: Any, protocol: int) -> tuple[Any, ...]:  # noqa: ANN401, N807 - see pickle
         del protocol
@@ -87,7 +87,7 @@ def _carrier_class(base: type) -> Callable[..., Any]:
 
 
 def restored_value(plain: Any, attributes: dict[str, Any]) -> Any:  # noqa: ANN401 - as above
-    """Return a value of a builtin type with its record; pickles call it.
+    """Rebuild a value of a builtin type with its record of the call; unpickling calls this.
 
     Args:
         plain: the value.

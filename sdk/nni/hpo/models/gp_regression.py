@@ -75,7 +75,7 @@ def initial_hyperparameters(axes: int) -> Floats:
 def fit_hyperparameters(
     inputs: Floats, targets: Floats, kernel: Kernel, starts: list[Floats], *, evaluations: int
 ) -> Floats:
-    """Return the hyperparameters `(a + 2,)` of greatest posterior density.
+    """Return the hyperparameters `(a + 2,)` of greatest posterior density found from `starts`.
 
     Args:
         inputs: `(n, f)`.
@@ -160,7 +160,10 @@ def _share(logit: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class GPPosterior:
-    """Gaussian process over features, conditioned on observations."""
+    """Posterior of a Gaussian process: mean, standard deviation, and the gradients of both.
+
+    `gp_posterior` creates it, conditioned on the observations.
+    """
 
     gaussian: GaussianPosterior
     kernel: Kernel
@@ -172,14 +175,14 @@ class GPPosterior:
     """`(n, f)`, observed inputs divided by the lengthscales."""
 
     def predict(self, inputs: Floats) -> tuple[Floats, Floats]:
-        """Return means and standard deviations `(m,)` of the function at `(m, f)` inputs."""
+        """Return means and standard deviations `(m,)` at `(m, f)` inputs, free of noise."""
         correlation = _correlation(
             self.scaled_inputs, inputs / self.lengthscales, self.kernel, self.additive_share
         )
         return self.gaussian.predict(correlation)
 
     def predict_with_gradient(self, features: Floats) -> tuple[float, float, Floats, Floats]:
-        """Return mean and deviation at one input `(f,)`, and the gradients `(f,)` of both.
+        """Return mean and standard deviation at one input `(f,)`, and both gradients `(f,)`.
 
         Gradients are right for features that are an axis of their own.
         """
@@ -202,7 +205,7 @@ class GPPosterior:
 def gp_posterior(
     inputs: Floats, targets: Floats, kernel: Kernel, parameters: Floats
 ) -> GPPosterior:
-    """Return the process of given hyperparameters, conditioned on observations.
+    """Condition a Gaussian process of given hyperparameters on observations; return the posterior.
 
     Args:
         inputs: `(n, f)`.
@@ -269,7 +272,7 @@ def _squares(left: Floats, right: Floats, columns: Ints) -> Floats:
 
 
 def _matern(squares: Floats, matern: Matern) -> Floats:
-    """Return correlations at squared distances, which are overwritten."""
+    """Return correlations at squared distances, whose array may be overwritten."""
     if matern.nu != _USUAL:
         return matern.correlation(squares)[0]
     squares *= 5.0

@@ -256,7 +256,11 @@ def _stopper(
 def _caller(
     objective: ObjectiveFunction, concurrency: int, *, processes: bool
 ) -> Iterator[ObjectiveFunction]:
-    """Yield the objective, or a function that calls it in another process and waits."""
+    """Yield the objective, or with `processes` a function that calls it in another process.
+
+    Raises:
+        ValueError: another process cannot call it, see `_check_importable`.
+    """
     if not processes:
         yield objective
         return
@@ -313,7 +317,10 @@ def _check_alone(
     *,
     by: str,
 ) -> None:
-    """Raise ValueError if an argument does not go with an advisor."""
+    """Raise ValueError for a tuner, assessor, constraint or other option an advisor excludes.
+
+    The others: `duplicates` but `replicate`, a warm start by rank, a space that is not JSON.
+    """
     if tuner != "auto" or tuner_args or assessor is not None:
         raise ValueError("tuner, tuner_args and assessor must be left out with an advisor")
     if constraints:
@@ -360,7 +367,7 @@ def _call_of(
 
 
 def _takes_trial(objective: ObjectiveFunction) -> bool:
-    """Return whether an objective has an argument `trial` after the configuration."""
+    """Return whether an objective takes `trial` after the configuration; False if unknown."""
     try:
         names = list(inspect.signature(objective).parameters)
     except (TypeError, ValueError):  # such as a function of another language
@@ -369,7 +376,7 @@ def _takes_trial(objective: ObjectiveFunction) -> bool:
 
 
 def _suggests(objective: ObjectiveFunction) -> bool:
-    """Return whether `trial` is the only argument of an objective."""
+    """Return whether `trial` is the only argument of an objective; False if unknown."""
     try:
         return list(inspect.signature(objective).parameters) == ["trial"]
     except (TypeError, ValueError):  # such as a function of another language

@@ -16,7 +16,7 @@ Metrics = dict[str, Tensor]
 
 
 def rows_of(tensor: Tensor, dim: Sequence[int]) -> Tensor:
-    """Return the elements of a tensor that have the same indices on some dimensions.
+    """Return the elements of a tensor as rows, one for each index of some dimensions.
 
     Args:
         tensor: such as a weight.
@@ -98,7 +98,7 @@ class NormMetricsCalculator(MetricsCalculator):
 
 
 class MultiDataNormMetricsCalculator(NormMetricsCalculator):
-    """Calculator of norms of the sums of several tensors.
+    """Calculator of p-norms, by default Euclidean ones, of the sum of each layer's tensors.
 
     Args:
         dim: dimensions whose indices are masked; None for single elements.
@@ -151,7 +151,11 @@ class DistMetricsCalculator(MetricsCalculator):
 
 
 class _ChannelMetricsCalculator(MetricsCalculator):
-    """Calculator of metrics of activations whose dimension 1 has the channels."""
+    """Base of calculators of metrics per channel, dimension 1 of activations, the only `dim`.
+
+    Raises:
+        ValueError: `dim` is another one.
+    """
 
     def __init__(self, dim: int = 1) -> None:
         if dim != 1:

@@ -100,7 +100,7 @@ class GPSearch(ModelBasedTuner[float]):
 
     @property
     def learns_durations(self) -> bool:
-        """True if the search is cost-aware."""
+        """True if the search is cost-aware, so that it learns the run times of trials."""
         return self._costs is not None
 
     @property
@@ -110,7 +110,7 @@ class GPSearch(ModelBasedTuner[float]):
 
     @property
     def costs(self) -> TrialCosts | None:
-        """Run times of the trials; None unless the search is cost-aware."""
+        """Run times with their model and time budget; None unless the search is cost-aware."""
         return self._costs
 
     @property
@@ -125,7 +125,7 @@ class GPSearch(ModelBasedTuner[float]):
 
     @property
     def tpe_share(self) -> float:
-        """Share of the later proposals that TPE makes."""
+        """Share of the proposals after the initial design that TPE makes; 0.0 without TPE."""
         return 0.0 if self._tpe is None else self._tpe.share(self._space)
 
     @property
@@ -187,7 +187,7 @@ class GPSearch(ModelBasedTuner[float]):
         self._adapt(parameter_id, best, count)
 
     def import_durations(self, durations: list[dict[str, JsonValue]]) -> None:
-        """Learn run times of earlier trials, if the search is cost-aware."""
+        """Learn run times of earlier trials; ignore them unless the search is cost-aware."""
         if self._costs is not None:
             self._costs.learn_all(durations)
             self._prepared = None
@@ -351,7 +351,7 @@ class GPSearch(ModelBasedTuner[float]):
         )
 
     def _start_over(self) -> None:
-        """Make new models, trust region and initial design for the current space."""
+        """Make new models, region and initial design for the current space; keep run times."""
         settings = self._settings
         self._model = LossModel(
             Kernel(self._space.feature_axes, settings.matern, settings.least_noise)
