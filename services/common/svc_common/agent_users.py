@@ -50,6 +50,8 @@ class AgentUser:
 class AgentUsers:
     """Registry of agents' bus users and manager callers, read from a file; `save` stores both.
 
+    The constructor stores both as well.
+
     Args:
         home: folder of the installation.
         limit: most agents.
@@ -79,7 +81,7 @@ class AgentUsers:
         return [(runner_user(one.name, one.pool, one.name), one.password) for one in users]
 
     def issue(self, name: str, pool: str) -> IssuedCredentials:
-        """Return new credentials of an agent in place of its earlier ones; `save` stores them.
+        """Replace an agent's password and token and return the new; the caller must `save`.
 
         Raises:
             InvalidArgumentError: it is no name of an agent of this pool, or the fleet has no such
@@ -104,7 +106,7 @@ class AgentUsers:
         return IssuedCredentials(name, password, token)
 
     def revoke(self, names: Iterable[str]) -> None:
-        """Remove agents; unknown names are ignored; `save` stores it."""
+        """Remove agents, ignoring unknown names; the caller must `save`."""
         for name in names:
             self._users.pop(name, None)
 
@@ -121,7 +123,7 @@ class AgentUsers:
         write_private(self.access_file, dump_entries(entries))
 
     def renew_revision(self) -> None:
-        """Draw a new password of `PROBE`, which the bus admits once it has read its users again."""
+        """Draw a new `PROBE` password, `revision`; the bus admits it once it has read `logins`."""
         self.revision = f"r{secrets.token_urlsafe(24)}"
 
 
@@ -144,7 +146,7 @@ def _read(file: Path) -> list[AgentUser]:
 
 
 def _stored_user(fields: Mapping[str, Any]) -> AgentUser:
-    """Return a user whose fields were read from a file.
+    """Build a user from the fields that a file has; raise if one is invalid.
 
     Raises:
         TypeError, ValueError, InvalidArgumentError: they are not those of a user.

@@ -28,12 +28,12 @@ class ClientSide:
 
 
 def client_side(directory: str, interpreter: str, inherited: dict[str, str]) -> ClientSide:
-    """Read the client's environment and interpreter from an experiment's folder; default if absent.
+    """Read the client's environment and interpreter from `environment.json`, else the arguments.
 
     Args:
         directory: folder of the experiment.
-        interpreter: to use if the file names none.
-        inherited: environment to use if the file is missing.
+        interpreter: to use if the file is missing or names none.
+        inherited: environment to use if the file is missing or names none.
 
     Raises:
         OSError: the file cannot be read.

@@ -106,9 +106,10 @@ def _become(uid: int, gid: int, code_user: str) -> None:
 
 
 def _protect_folders() -> None:
-    """Set the sticky bit on shared folders; let others enter NNI's folders, but not write.
+    """Set the sticky bit on /tmp and /dev/shm; let others enter, not write, NNI's folders.
 
-    Kubernetes creates the volumes of a pod so.
+    Folders that root does not own stay as they are, and errors are ignored. Kubernetes creates
+    volumes of a pod that all users may write to, without the sticky bit.
     """
     for name in _SHARED_FOLDERS:
         _add_mode(Path(name), stat.S_ISVTX, 0)

@@ -53,7 +53,7 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 
 
 class ForkedProcess:
-    """Child process that is a fork; the part of `subprocess.Popen` that the supervisor uses."""
+    """Handle of a forked child: `pid`, signals and blocking `wait`, as of `subprocess.Popen`."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -71,12 +71,12 @@ class ForkedProcess:
         self.send_signal(signal.SIGTERM)
 
     def wait(self) -> int:
-        """Wait for the end; return the exit status, or the negative number of a signal."""
+        """Wait for the end, once; return the exit status, or the negative number of a signal."""
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 class ForkServer:
-    """The supervisor's end of a fork server, whose process ends with `close`.
+    """Handle of a fork server's process: `start` has it fork a service, `close` ends it.
 
     Args:
         pid: of the server.
@@ -99,7 +99,9 @@ class ForkServer:
     def start(
         self, start: ServiceStart, output: int, descriptors: Sequence[int]
     ) -> ForkedProcess | None:
-        """Fork a service; return None if the server cannot, which closes it unless it was closed.
+        """Fork a service; return its handle; None: the caller must start it as a program.
+
+        A server that has ended or does not reply in time is closed.
 
         Args:
             start: package, environment, folder, and numbers of the descriptors in the service.

@@ -34,7 +34,7 @@ _BACKLOG: Final = 128
 
 
 class HeldPorts:
-    """Bound sockets that keep the ports of bus and services for this run of the supervisor."""
+    """Handle of the bound sockets that keep the ports of bus and services until `close`."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class HeldPorts:
 
     @classmethod
     def draw(cls, http_port: int = 0) -> Self:
-        """Bind random free ports for bus and services, and the given or a free one for HTTP.
+        """Bind random free ports for bus and services, a given or free one for HTTP; return them.
 
         Args:
             http_port: port of page and REST; 0: a free one.
@@ -77,11 +77,11 @@ class HeldPorts:
         return Ports(*(_number(one) for one in (self._nats, *self._others, self.http)))
 
     def lend_nats(self) -> None:
-        """Release the bus's port so that a nats-server can bind it."""
+        """Make the bus's port, still bound here, shareable, so that a nats-server can bind it."""
         self._nats.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
     def take_nats_back(self) -> bool:
-        """Hold the bus's port again; return False if another program listens on it by now.
+        """Make the bus's port exclusive again; return False if another program listens on it.
 
         To be called when no nats-server runs.
         """

@@ -156,7 +156,7 @@ def reloader_user(name: str = RELOADER) -> BusUser:
 
 
 def silent_user(name: str) -> BusUser:
-    """Return a NATS user that can connect and nothing else."""
+    """Return a NATS user that may connect and use its own reply inbox, and nothing else."""
     answers = _answers(name)
     return BusUser(name, (answers,), (answers,))
 

@@ -21,7 +21,7 @@ _END_STATES: Final = {
 
 
 def wants_compressor(payload: bytes) -> bool:
-    """Return whether an append starts a compression job, or resumes one."""
+    """Return whether a log batch starts a compression job, or resumes one."""
     batch = event_pb2.EventBatch.FromString(payload)
     return any(_is_ours(event) for event in batch.events)
 
@@ -144,7 +144,10 @@ def checkpoint(number: int) -> str:
 
 
 def message_id(experiment_id: str, generation: int, report: reports.Report) -> str:
-    """Return a report's message id, equal for its repetitions, so that the bus discards them."""
+    """Return a message id of generation and report, by which the bus discards repetitions.
+
+    Of a step it has number, request id and parameter id; of the end of the job the request id.
+    """
     match report:
         case reports.StepGenerated():
             key = f"step.{report.step.number}.{report.request_id}.{report.parameter_id}"

@@ -39,11 +39,11 @@ def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
 
 
 def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide:
-    """Read the client's environment and interpreter from `environment.json`, or use defaults.
+    """Read the client's side from `environment.json`; default: `inherited`, setup's interpreter.
 
     Args:
         setup: of the experiment.
-        inherited: environment to use if the file is missing.
+        inherited: environment to use if the file is missing or names none.
 
     Raises:
         OSError: the file cannot be read.

@@ -59,18 +59,18 @@ class ExperimentSetup:
 
     @property
     def wants_intermediate(self) -> bool:
-        """True if the algorithm may read intermediate results."""
+        """True with an assessor, advisor or external tuner: these may read intermediate results."""
         external = self.tuner is not None and bool(self.tuner.server_address)
         return self.assessor is not None or self.advisor is not None or external
 
     @property
     def stops_early(self) -> bool:
-        """True if an assessor stops trials of a tuner in this process's host."""
+        """True with an assessor and a tuner without server address: trials may be stopped early."""
         hosted = self.tuner is not None and not self.tuner.server_address
         return hosted and self.assessor is not None
 
     def moved(self, directory: str, trial_code_directory: str) -> "ExperimentSetup":
-        """Return a copy with new folders (empty: as before); class folders in the code's move too.
+        """Return a copy with new folders; an empty one stays as it is.
 
         Class folders inside the folder of the trials' code move with it.
         """

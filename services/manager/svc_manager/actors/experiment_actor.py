@@ -167,7 +167,7 @@ class ExperimentActor:
 
     @property
     def epoch(self) -> int:
-        """Epoch of this ownership."""
+        """Epoch of this ownership: the lease's, or above the log's last one if that is higher."""
         return self._writer.epoch
 
     def now_ms(self) -> int:
@@ -176,7 +176,7 @@ class ExperimentActor:
 
     @property
     def bus_trouble(self) -> str:
-        """Reason why events cannot be appended; empty: they can."""
+        """Reason why the bus or its disk cannot take events at present; empty: it can."""
         return self._writer.waiting_for or self._dependencies.bus.disk_trouble
 
     def view(self) -> experiment_pb2.Experiment:
@@ -229,7 +229,7 @@ class ExperimentActor:
         return self._callers.renew(self._experiment, caller_id, claims, self.now_ms())
 
     def notify(self, notification: inputs.Notification) -> None:
-        """Queue a notification for the next round; nothing is returned."""
+        """Queue a notification for the next round, without waiting until it is handled."""
         self._notifications.append(notification)
         self._request_round()
 
@@ -243,7 +243,11 @@ class ExperimentActor:
         return self._change
 
     async def wait_for_state(self, states: Collection[ExperimentState]) -> None:
-        """Wait until the state is or was since the call in ``states``; raise if the actor ends."""
+        """Wait until the state is or was since the call in ``states``; raise if the actor ends.
+
+        Raises:
+            ServiceError: the actor has ended first; the error says why.
+        """
         if self._experiment.state in states:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -260,11 +264,11 @@ class ExperimentActor:
 
     @property
     def alive(self) -> bool:
-        """True if the actor still decides on its experiment."""
+        """True unless a stop was requested or `run` has ended."""
         return not self._closing
 
     def request_stop(self) -> None:
-        """Make the actor's `run` return after the current round, and stop retrying appends."""
+        """Make `run` return after the current round, without retries; `ended` waits for that."""
         self._closing = True
         self._writer.stop_retrying()
         self._wake.set()

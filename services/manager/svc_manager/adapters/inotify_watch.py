@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class InotifyWatch:
-    """Watch that wakes a waiter when one file changes (Linux inotify), in `async with`."""
+    """Watch of one file by Linux inotify; `async with` starts it, `changed` waits for a change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -25,7 +25,12 @@ class InotifyWatch:
         self._event = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Start the inotify watch and read its events on the loop; raise if the file is missing."""
+        """Start the inotify watch and read its events on the loop; raise if the file is missing.
+
+        Raises:
+            NotFoundError: there is no such file, or it cannot be watched.
+            UnavailableError: the system gives no further inotify instance.
+        """
         self._descriptor = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._descriptor < 0:
             raise UnavailableError("no file can be watched: " + os.strerror(ctypes.get_errno()))
@@ -59,5 +64,5 @@ class InotifyWatches:
     """Factory of inotify watches, for readers that follow a growing log file."""
 
     def watch(self, path: Path) -> InotifyWatch:
-        """Return a watch of an existing file."""
+        """Return a watch of a file; `async with` starts it, or raises if the file is missing."""
         return InotifyWatch(path)

@@ -35,7 +35,7 @@ _PERIODICAL: Final = MetricType.PERIODICAL
 
 
 def to_ms(moment: Timestamp | Duration) -> int:
-    """Return a timestamp as ms since 1970, or a duration as ms."""
+    """Return a timestamp as ms since 1970, or a duration as ms, rounded down."""
     return moment.seconds * 1000 + moment.nanos // 1_000_000
 
 
@@ -71,7 +71,7 @@ def _number(value: value_pb2.Value, kind: str | None) -> float | None:
 
 
 def metric_from(message: metric_pb2.Metric) -> Metric:
-    """Convert a proto metric to the domain: type, sequence, encoded value, numbers, time."""
+    """Convert a proto metric to the domain's: value still encoded, with its numbers; time in ms."""
     value = message.value
     kind = value.WhichOneof("kind")
     return Metric(
@@ -93,7 +93,7 @@ def write_metric(message: metric_pb2.Metric, metric: Metric) -> None:
 
 
 def mode_of(config: config_pb2.ExperimentConfig, resolved: int) -> OptimizeMode | None:
-    """Return the mode of the first objective, else the mode that the algorithm resolved, if any."""
+    """Return the first objective's mode, without objectives the resolved one; None: unspecified."""
     number = config.objectives[0].mode if config.objectives else resolved
     return OptimizeMode(number) if number else None
 
@@ -116,7 +116,11 @@ def pool_of(experiment_id: str, config: config_pb2.ExperimentConfig) -> str:
 
 
 def _named_pool(service: config_pb2.TrainingServiceConfig) -> str:
-    """Return the name of the installation's pool in a section's options; raise if invalid."""
+    """Return the pool name in a section's options; raise if it is missing or invalid.
+
+    Raises:
+        InvalidArgumentError: there is none, or it is not that of an installation's pool.
+    """
     options = from_value(service.options) if service.HasField("options") else {}
     name = str(options.get(POOL_NAME_OPTION, "")) if isinstance(options, Mapping) else ""
     broken = broken_name_rule(name)
@@ -128,7 +132,11 @@ def _named_pool(service: config_pb2.TrainingServiceConfig) -> str:
 def settings_of(
     experiment_id: str, config: config_pb2.ExperimentConfig, resolved_mode: int
 ) -> ExperimentSettings:
-    """Extract from a configuration the settings that decisions need, with defaults applied."""
+    """Extract from a configuration the settings that decisions need, with defaults applied.
+
+    Raises:
+        InvalidArgumentError: see `pool_of`.
+    """
     return ExperimentSettings(
         pool=pool_of(experiment_id, config),
         platforms=tuple(

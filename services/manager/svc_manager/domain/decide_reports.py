@@ -208,7 +208,7 @@ def lose_incomplete(round_: Round) -> None:
 
 
 def next_gap_ms(experiment: Experiment) -> int | None:
-    """Return the time at which the first gap counts as lost; None: there is no gap."""
+    """Return the time (ms since 1970) when the first gap counts as lost; None: there is no gap."""
     if not experiment.deferred_since_ms:
         return None
     moments = [since_ms + GAP_LIMIT_MS for _, _, since_ms in _gaps(experiment)]
@@ -285,7 +285,10 @@ def _end_lost(
 
 
 def decide_agent_seen(round_: Round, seen: inputs.AgentSeen) -> None:
-    """Resend missed stop and drop orders; mark the agent's UNKNOWN trials RUNNING."""
+    """Reconcile an agent's held attempts: drop lost ones, resend stops, set UNKNOWN to RUNNING.
+
+    A lost one is over, superseded, or under another claim.
+    """
     for held in seen.held:
         trial = round_.experiment.trials.get(held.trial_id)
         if trial is None or not trial.is_claimed_by(held.attempt, held.claim_id):

@@ -23,7 +23,9 @@ _THREAD_LIMITS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 
 
 class ChildStrategy:
-    """Strategy in a child process that `ChildStrategyLauncher` made; sends it events as JSON lines.
+    """Handle of a strategy's child process: sends it events as JSON lines, or kills it.
+
+    Its outputs and its end go to the sink given to `ChildStrategyLauncher.launch`, not here.
 
     Args:
         process: the child.
@@ -42,7 +44,7 @@ class ChildStrategy:
         self._process.send("".join(map(line_of, lines)))
 
     def go_live(self) -> None:
-        """Mark the end of the events before the start of the process."""
+        """Send the mark that ends the events from before the start of the process."""
         self._process.send(first_line({"op": "live"}))
 
     async def aclose(self) -> None:
@@ -66,7 +68,7 @@ class _StrategyOutputs:
             self._sink.on_outputs(outputs)
 
     def on_end(self, reason: str) -> None:
-        """Pass the end of the process on."""
+        """Notify the sink of the end of the process, clean if its exit code was 0."""
         self._sink.on_end(reason, clean=reason.endswith("exit code 0"))
 
 
@@ -87,7 +89,11 @@ class ChildStrategyLauncher:
         self._code_user = code_user
 
     async def launch(self, start: StrategyStart, sink: StrategySink) -> ChildStrategy:
-        """Start a strategy's child in the experiment's log folder, send its document; return it."""
+        """Start a strategy's child in the experiment's log folder, send its document; return it.
+
+        Raises:
+            FailedPreconditionError: it cannot be started; the message names the remedy.
+        """
         directory = Path(start.directory) / "log"
         code_directory = await self._code_directory(start)
         try:

@@ -31,7 +31,7 @@ _KEY: Final = "key"
 
 
 def wants_nas(payload: bytes) -> bool:
-    """Return whether an append starts an exploration, or resumes one."""
+    """Return whether a log batch starts an exploration, or resumes one."""
     batch = event_pb2.EventBatch.FromString(payload)
     return any(_is_ours(event) for event in batch.events)
 
@@ -200,7 +200,10 @@ def _write_candidates(
 
 
 def message_id(experiment_id: str, generation: int, report: reports.Report) -> str:
-    """Return a report's message id, equal for its repetitions, so that the bus discards them."""
+    """Return a message id of generation and report, by which the bus discards repetitions.
+
+    Of a report it has the request or trial id, or a hash of the candidates of deferred ids.
+    """
     match report:
         case reports.CandidatesGenerated(request_id) if request_id:
             name = f"answer.{request_id}"

@@ -23,10 +23,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class CandidatesGenerated:
-    """Report: candidates by id, for a request or deferred ids; how many follow, or the end."""
+    """Report: candidates by id, for a request or deferred ids; count still deferred; exhausted."""
 
     request_id: str
-    """Empty: an earlier answer has deferred these ids."""
+    """Request that it answers; empty: an earlier answer has deferred these ids."""
     candidates: tuple[tuple[int, Candidate], ...]
     """Parameter ids and what they stand for."""
     deferred: int = 0

@@ -88,7 +88,7 @@ class _Pipe:
             self._broken = True
 
     def catch_up(self) -> None:
-        """Read the bytes that the pipe holds now."""
+        """Read the bytes that the pipe holds now, up to a bound."""
         if self.reader >= 0:
             self._take(_CUT_READS)
 
@@ -118,7 +118,7 @@ class _Pipe:
 
 
 class OpenTrialFolder:
-    """Open folder of a running trial: output pipes into files, stderr's tail, state file."""
+    """Handle of a running trial's folder: output pipes into files, stderr's tail, state file."""
 
     __slots__ = (
         "_code_user",
@@ -148,12 +148,12 @@ class OpenTrialFolder:
 
     @property
     def stdout(self) -> int:
-        """Write end of the pipe for stdout, until `launched`."""
+        """Descriptor of the write end of the pipe for stdout; -1 after `launched`."""
         return self._stdout.writer
 
     @property
     def stderr(self) -> int:
-        """Write end of the pipe for stderr, until `launched`."""
+        """Descriptor of the write end of the pipe for stderr; -1 after `launched`."""
         return self._stderr.writer
 
     def launched(self) -> None:
@@ -173,7 +173,7 @@ class OpenTrialFolder:
         self._stderr.cut()
 
     def stderr_tail(self) -> str:
-        """Return the last lines of stderr."""
+        """Return the last lines of stderr, within `_TAIL_BYTES`."""
         return self._tail.text()
 
     def write_state(self, line: str) -> None:
@@ -227,6 +227,9 @@ class DiskTrialFolders:
         """Create trial and output folder if a separate user or an output folder needs them.
 
         For the agent's own user the trial's folder is created later.
+
+        Raises:
+            LaunchError: a folder cannot be created or shared.
         """
         if self._code_user.uid is None and not output_folder:
             return
@@ -239,12 +242,19 @@ class DiskTrialFolders:
             raise LaunchError(f"the trial's folder cannot be shared: {error}") from error
 
     async def release(self, directory: str) -> None:
-        """Open an ended trial's folder to the services, which read and delete its files."""
+        """Open an ended trial's folder to the services, which read and delete its files.
+
+        Nothing happens if trials run as the agent's own user.
+        """
         if self._code_user.uid is not None:
             await asyncio.to_thread(self._code_user.open_to_services, directory)
 
     def open(self, request: TrialFilesRequest) -> OpenTrialFolder:
-        """Create a trial's folder, `run.sh`, `parameter.cfg` and output files; open its pipes."""
+        """Create a trial's folder with script, parameters, outputs; open pipes of stdout, stderr.
+
+        Raises:
+            LaunchError: the folder cannot be written.
+        """
         # The pipes, too: a trial may open its output again by name, as /dev/stdout.
         with self._code_user.acting():
             return self._open(request)

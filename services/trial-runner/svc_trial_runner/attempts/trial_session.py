@@ -88,7 +88,14 @@ class AttemptSession:
         )
 
     def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
-        """Send a metric, ignoring a repeat; return the reply, a future if large or it must wait."""
+        """Send a metric, ignore a repeat, raise on a gap; return the reply, or a future of it.
+
+        A large metric gives a future, and one that must wait for room.
+
+        Raises:
+            ChannelError: the sequence has a gap, the value cannot be kept, or the trial is over; a
+                future has a refusal as its reply instead.
+        """
         expected = self._next[report.final]
         if report.sequence is not None and report.sequence != expected:
             if report.sequence < expected:
@@ -100,9 +107,12 @@ class AttemptSession:
         return REPLY_OK
 
     def save_checkpoint(self, request: CheckpointRequest) -> bytes | asyncio.Future[bytes]:
-        """Copy the trial's checkpoint folder in a task; its reply comes once the copy is complete.
+        """Start a copy of the trial's checkpoint folder; return a future of the reply at its end.
 
         A copy that fails, as on a full disk, is no error of the trial: the reply has a warning.
+
+        Raises:
+            ChannelError: this agent stores no checkpoints.
         """
         if self._checkpoints is None:
             raise ChannelError("this agent stores no checkpoints")
@@ -118,7 +128,7 @@ class AttemptSession:
         return reply(step=step)
 
     def wait_for_next(self, process: WaitingProcess) -> bool:
-        """End the attempt with success and keep its process; return whether it is kept."""
+        """End the attempt with success and keep its process; False: nothing is changed."""
         return self._keep_process is not None and self._keep_process(process)
 
     def _take(self, report: Report, value: Any) -> None:  # noqa: ANN401 - any JSON value

@@ -103,7 +103,7 @@ class WorkerCommand:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCommands:
-    """Maker of a machine's `WorkerCommand`s: probe, unpack, start, status, stop, remove, log."""
+    """Builder of a machine's `WorkerCommand`s (probe, unpack, start, status, stop); runs none."""
 
     folder: str = DEFAULT_FOLDER
     """Folder of NNI there; `~` is the home of its user."""
@@ -132,7 +132,7 @@ class WorkerCommands:
     def start(
         self, name: str, digest: str, settings: bytes, *, login: bool = False
     ) -> WorkerCommand:
-        """Return the command to start an agent, detached; `login`: in the login environment.
+        """Return the command that starts an agent, detached, unless it runs; settings on stdin.
 
         Its report has the fields of `status`, and `started`: False if the agent ran already.
 
@@ -172,15 +172,15 @@ class WorkerCommands:
         return self._command("status", *([prefix] if prefix else []))
 
     def stop(self, names: Sequence[str], grace_s: float = 10.0) -> WorkerCommand:
-        """Return the command that ends agents with their trials."""
+        """Return the command that ends agents and trials: TERM, and KILL after `grace_s`."""
         return self._command("stop", "--grace", str(grace_s), *names)
 
     def remove(self, names: Sequence[str], grace_s: float = 10.0) -> WorkerCommand:
-        """Return the command that ends agents and removes their folders."""
+        """Return the command that ends agents as `stop` does and removes their folders."""
         return self._command("remove", "--grace", str(grace_s), *names)
 
     def clean(self, prefix: str, grace_s: float = 10.0, *, bundles: bool = False) -> WorkerCommand:
-        """Return the command that removes all agents of a prefix, and with `bundles` unused ones.
+        """Return the command that ends and removes a prefix's agents, and on demand bundles.
 
         Args:
             prefix: of names, which end in a number: `nni-<installation>-<pool>-`.
