@@ -279,7 +279,18 @@ class _PodRun:
         if is_main:
             self._states[container["name"]] = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
             self._report("Running", self._states)
-        return self._process.wait()
+        try:
+            return self._process.wait()
+        finally:
+            _kill_session(self._process.pid)
+
+
+def _kill_session(leader: int) -> None:
+    """Kill what is left of a container when its first process has ended, as the kernel does."""
+    for process in Path("/proc").iterdir():
+        with suppress(ValueError, ProcessLookupError):
+            if os.getsid(int(process.name)) == leader:
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 _WAITING = {"waiting": {"reason": "ContainerCreating"}}
