@@ -18,10 +18,10 @@ from svc_trial_runner.fleet.adapters.bundles.worker_commands import (
 from svc_trial_runner.fleet.adapters.bundles.worker_facts import check_facts, read_facts
 from svc_trial_runner.fleet.adapters.bundles.worker_folders import WorkerFolders
 from svc_trial_runner.fleet.adapters.bundles.worker_processes import wait_until
-from tests.support.pythons import supported_pythons
+from tests.support.pythons import oldest_and_newest
 from tests.support.worker_shell import TIMEOUT_S, run_command
 
-PYTHONS = supported_pythons()
+PYTHONS = oldest_and_newest()
 
 
 @pytest.mark.parametrize("version", PYTHONS)

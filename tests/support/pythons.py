@@ -34,6 +34,12 @@ def supported_pythons() -> dict[str, Path]:
     return {".".join(map(str, one)): found[one] for one in versions_to_try(found)}
 
 
+def oldest_and_newest() -> dict[str, Path]:
+    """Return the interpreters of the oldest and the newest supported version; perhaps the same."""
+    found = supported_pythons()
+    return {version: found[version] for version in (next(iter(found)), list(found)[-1])}
+
+
 def versions_to_try(found: Iterable[Version]) -> list[Version]:
     """Return the versions that tests run on, ascending, of those found in order of preference."""
     by_minor: dict[Version, list[Version]] = {}

@@ -1,6 +1,6 @@
 """Every built-in on each type of search space that it claims: many trials, or until no more come.
 
-Each runs 500 times of ask and tell; those in `FEWER` would be slow, and run fewer. The variable
+Each runs 250 times of ask and tell; those in `FEWER` would be slow, and run fewer. The variable
 `NNI_CONFORMANCE_TRIALS` gives a number for all of them; `./dev bench hpo --full` sets it to 500.
 """
 
@@ -20,7 +20,7 @@ from nni.testing import AdvisorDriver
 from nni.testing.tuners import played
 from tests.support.search_spaces import BATCH, EACH_TYPE, GRID_NESTED, NESTED, NUMBERS
 
-MANY = 500
+MANY = 250
 FEWER = {
     "auto": 60,  # asks a Gaussian process as well
     "DNGOTuner": 60,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tests.support.pythons import own_version, supported_pythons, versions_to_try
+from tests.support.pythons import (
+    oldest_and_newest,
+    own_version,
+    supported_pythons,
+    versions_to_try,
+)
 
 
 def test_oldest_and_newest_patch_of_the_oldest_version_are_tried() -> None:
@@ -12,6 +17,12 @@ def test_oldest_and_newest_patch_of_the_oldest_version_are_tried() -> None:
         *((3, 11, 2), (3, 11, 7), (3, 11, 13)),
         *((3, 12, 1), (3, 13, 0)),
     ]
+
+
+def test_oldest_and_newest_are_the_first_and_the_last() -> None:
+    versions = list(supported_pythons())
+
+    assert list(oldest_and_newest()) == list(dict.fromkeys([versions[0], versions[-1]]))
 
 
 def test_first_of_a_later_minor_version_is_tried_alone() -> None:
