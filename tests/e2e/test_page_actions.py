@@ -179,7 +179,7 @@ def publish_pool(shape: LocalShape) -> None:
         reason="Priority",
     )
     settings = NatsSettings(
-        shape.variables_of("manager")["NNI_NATS_URL"],
+        shape.endpoint()["nats"],
         user="fleet",
         password=shape.bus_password("fleet"),
         owns_streams=False,

@@ -83,10 +83,11 @@ class LocalShape:
             found[name.removeprefix("svc_").replace("_", "-")] = pid
         return found
 
-    def variables_of(self, service: str) -> dict[str, str]:
-        """Return the environment of one service, in which no secret is."""
-        environ = Path(f"/proc/{self.pids()[service]}/environ").read_bytes().decode()
-        return dict(item.split("=", 1) for item in environ.split("\0") if "=" in item)
+    def ports(self) -> dict[str, int]:
+        """Return the ports that the supervisor has held since its last start, by name."""
+        lines = (self.home / "log" / "supervisor.log").read_text("utf-8").splitlines()
+        held = [line for line in map(json.loads, lines) if line["event"] == "ports held"]
+        return {name: value for name, value in held[-1].items() if isinstance(value, int)}
 
     def bus_password(self, user: str) -> str:
         """Return the password of a user of the bus."""

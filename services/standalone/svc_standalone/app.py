@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
@@ -146,6 +146,7 @@ async def _supervise(settings: Settings, starting: Lock, forks: ForkServer | Non
     kept, credentials, demand = ListenerKeeper(), CredentialServer(), FleetDemand()
     users = AgentUsers(settings.home)
     plan = make_plan(settings, held.numbers)
+    get_logger().info("ports held", **asdict(held.numbers))
     port = BusPort(
         held, plan, users.logins, kept.child_end, credentials.child_end, demand.child_end
     )

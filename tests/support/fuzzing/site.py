@@ -44,9 +44,9 @@ class Site:
         return self.shape.endpoint()
 
     def algorithm_addresses(self) -> list[str]:
-        """Return `host:port` of dispatcher, compressor and NAS service, as the manager has them."""
-        variables = self.shape.variables_of("manager")
-        return [variables[f"NNI_{name}_GRPC"] for name in ("DISPATCHER", "COMPRESSOR", "NAS")]
+        """Return `host:port` of dispatcher, compressor and NAS service; calls start the latter."""
+        ports = self.shape.ports()
+        return [f"127.0.0.1:{ports[name]}" for name in ("dispatcher", "compressor", "nas")]
 
     def remove(self, experiment_id: str) -> None:
         """Stop and delete an experiment."""
