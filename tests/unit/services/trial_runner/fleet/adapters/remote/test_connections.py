@@ -169,6 +169,7 @@ def test_keys_of_the_agent_log_in(
             assert log_in(machine, world.known_hosts) == "42"
         finally:
             agent.terminate()
+            agent.wait()  # it removes its socket
             shutil.rmtree(sockets.parent)
 
 
