@@ -432,10 +432,9 @@ def test_page_works_under_a_prefix(browser: Browser, shown: Shown, tmp_path: Pat
 def publish_agent_presence(shown: Shown, version: str) -> None:
     """Publish the presence of an agent on another machine."""
     presence = RunnerPresence(runner_id="box-9", boot_id="b", pool="local", version=version)
-    variables = shown.shape.variables_of("manager")
     settings = NatsSettings(
-        variables["NNI_NATS_URL"],
-        user=variables["NNI_NATS_USER"],
+        shown.shape.endpoint()["nats"],
+        user="manager",
         password=shown.shape.bus_password("manager"),
     )
 
