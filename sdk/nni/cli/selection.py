@@ -89,7 +89,7 @@ def to_stop(
 
 
 def one_running(word: str, running: Sequence[str]) -> str:
-    """Return the running id equal to ``word``, or the only id with this prefix; NotFoundError.
+    """Return the one running id that is ``word`` or starts with it; raise NotFoundError otherwise.
 
     Raises:
         NotFoundError: none that runs has this id, and not exactly one starts with it.
