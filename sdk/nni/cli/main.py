@@ -117,8 +117,18 @@ def _refuse_usage(error: Any) -> int:  # noqa: ANN401 - a class of typer that ha
     if message.lstrip().startswith("Usage:") or context is None or not message:
         complain(message)
         return REFUSED
+    value = _refused_value(error)
+    if value and value not in message:  # pydantic names no value
+        message += f", got {value}"
     complain(f"ERROR: {message}\nSee: {context.command_path} --help")
     return REFUSED
+
+
+def _refused_value(error: BaseException) -> str:
+    """Return the `repr` of an option's value that pydantic refused; empty for other errors."""
+    if error.__cause__ is None or not hasattr(error.__cause__, "errors"):
+        return ""
+    return repr(error.__cause__.errors()[0]["input"])
 
 
 def _report(error: Exception) -> int:
