@@ -9,6 +9,7 @@ from nni.cli.main import DONE, FAILED, main
 from nni_wire.page_login import is_valid_code
 from nni_wire.socket_owners import listening_socket
 from tests.support.in_memory_manager import TOKEN, InMemoryManager
+from tests.support.ports import free_port
 
 
 def test_config_is_yaml_with_id_and_state(
@@ -29,15 +30,16 @@ def test_config_is_yaml_with_id_and_state(
 def test_url_names_the_page_and_a_code_for_its_port(
     manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    manager.add_experiment("abcd1234", port=8081)
+    port = free_port()
+    manager.add_experiment("abcd1234", port=port)
 
     assert main(["webui", "url"]) == DONE
 
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "http://127.0.0.1:8081"
+    assert shown[0] == f"http://127.0.0.1:{port}"
     assert shown[1] == f"All experiments: {manager.http}"
-    code = shown[2].partition("http://127.0.0.1:8081/?token=")[2]
-    assert is_valid_code(code, TOKEN, 8081, time.time())
+    code = shown[2].partition(f"http://127.0.0.1:{port}/?token=")[2]
+    assert is_valid_code(code, TOKEN, port, time.time())
     assert TOKEN not in shown[2]
 
 
