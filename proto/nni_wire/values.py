@@ -104,7 +104,7 @@ def from_value(message: value_pb2.Value) -> Any:  # noqa: ANN401 - any JSON valu
 
 
 def check_value(message: value_pb2.Value) -> None:
-    """Raise ValueError if a client's `Value` is too deep, repeats a key, or has a bad int or blob.
+    """Raise ValueError if a `Value` is too deep or has a repeated key, bad big int or any blob.
 
     Raises:
         ValueError: it is nested too deeply, names a key twice, has a large integer that is none,

@@ -248,7 +248,7 @@ class BusPort:
         self._redrawn = call
 
     def lend(self) -> None:
-        """Release the port, rename damaged consumer states; called before each start of the bus."""
+        """Let the next bus process bind the held port; rename damaged consumer states before."""
         set_damaged_states_aside(self.plan.home / BUS_FOLDER)
         self._held.lend_nats()
 

@@ -29,7 +29,7 @@ class BusLogin:
 
 
 class BusProbe:
-    """Connection to the bus that is opened once, and again only after it has ended.
+    """Liveness probe of the bus: PING over one connection, reopened once it has ended.
 
     Args:
         login: port and user.

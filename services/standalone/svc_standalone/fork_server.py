@@ -171,7 +171,7 @@ def start_fork_server(modules: Sequence[str]) -> ForkServer | None:
 
 
 def serve(link: socket.socket, supervisor: int, fork: Callable[[], int] = os.fork) -> list[int]:
-    """Fork a service for each request until the link ends; return its descriptors in the fork.
+    """Fork a service per request until the link closes; return the request's descriptors in it.
 
     Args:
         link: socket over which requests come; a fork writes its process id to it.

@@ -91,7 +91,7 @@ class Dependencies:
         return units[~self.frozen[units]]
 
     def groups(self) -> list[ChannelGroup]:
-        """Return the groups of coupled-channel units that are not frozen.
+        """Group the removable units of coupled channels by the parameter axes that they shorten.
 
         Returns:
             Each removable unit is in exactly one group.

@@ -141,7 +141,7 @@ def exports_source(source: str, homes: Mapping[str, str]) -> str:
 
 
 def priors_source(source: str, entries: Iterable[AlgorithmEntry]) -> str:
-    """Return the source of `user_priors` with the names of the tuners that use priors."""
+    """Update the list of tuners that use priors in the source code of `user_priors`; return it."""
     names = tuple(entry.name for entry in entries if entry.priors)
     statement = _assignment(ast.parse(source), "TUNERS_WITH_PRIORS")
     return _replaced(source, {statement: f"TUNERS_WITH_PRIORS: Final = {names!r}\n"})

@@ -26,7 +26,7 @@ class _Count:
 
 
 class FailureLimit:
-    """Counter of wrong credentials by address; over the limit only callers known by it may pass.
+    """Limit of failed logins per address; over it, only callers that logged in from it may pass.
 
     Args:
         allowed: failures of one address within the window.

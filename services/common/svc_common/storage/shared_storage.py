@@ -136,7 +136,7 @@ def unmount_command(storage: SharedStorage, folder: str, *, as_root: bool) -> tu
 
 
 def azure_config(storage: SharedStorage, cache_folder: str) -> str:
-    """Return the configuration of blobfuse2, which has the key, in YAML.
+    """Return the YAML configuration of blobfuse2, with the account key if there is one.
 
     Without a key, blobfuse2 logs in by the identity of its machine.
 

@@ -136,7 +136,7 @@ class ServerHost:
         return [answers.Ready(answer.lookahead, answer.assesses, ())]
 
     async def generate(self, command: commands.Generate) -> list[answers.Output]:
-        """Request parameters for these ids from the server, also in a replay, which returns []."""
+        """Request parameters for these ids from the server, in a replay too, but then return []."""
         answer = await self._stub.GenerateParameters(
             pb.GenerateParametersRequest(
                 session_id=self._session_id,

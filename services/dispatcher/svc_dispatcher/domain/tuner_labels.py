@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class TunerLabels:
-    """Labels of the tuner in charge, distinct from those of the tuners before it.
+    """Unique names of the current tuner: a name that an earlier tuner used gets a number.
 
     A label is the name of a tuner, or its label in a list of several. It stays as it is unless an
     earlier tuner of the experiment has used it, as when TPE takes over from TPE of other arguments.

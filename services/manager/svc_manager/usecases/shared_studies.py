@@ -35,7 +35,7 @@ class AskedTrial:
 
 @dataclass(frozen=True, slots=True)
 class RenewedLeases:
-    """Ids of the trials that a caller does not hold, and the lease of the others."""
+    """Result of a lease renewal: trials that the caller has lost, lease duration of the others."""
 
     lost_trial_ids: Sequence[str]
     lease_ms: int

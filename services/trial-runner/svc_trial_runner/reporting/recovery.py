@@ -115,7 +115,7 @@ class InheritedReports:
 
 
 def read_inherited(reports: Iterable[SpooledReport]) -> InheritedReports:
-    """Decode the predecessor's spool: arrived and other reports by claim; drop damaged ones."""
+    """Sort a predecessor's spooled reports: unacknowledged ones to resend, claims that ended."""
     left = InheritedReports()
     for spooled in reports:
         try:

@@ -181,7 +181,7 @@ class APoZRankMetricsCalculator(_ChannelMetricsCalculator):
     """
 
     def calculate_metrics(self, data: Mapping[str, Any]) -> Metrics:
-        """Return the metrics of lists of activations.
+        """Return by module the share of nonzero activations of each channel: 1 - APoZ.
 
         Args:
             data: lists of `(samples, channels, ...)`.
@@ -207,7 +207,7 @@ class MeanRankMetricsCalculator(_ChannelMetricsCalculator):
     """
 
     def calculate_metrics(self, data: Mapping[str, Any]) -> Metrics:
-        """Return the metrics of lists of activations.
+        """Return by module the mean activation of each channel.
 
         Args:
             data: lists of `(samples, channels, ...)`.

@@ -113,7 +113,7 @@ class LegacyLayerChoice(LayerChoice):
 
 
 class LegacyInputChoice(InputChoice):
-    """`InputChoice` of NNI 2.x: in an exported architecture, one chosen tensor is its position.
+    """`InputChoice` of NNI 2.x: exports a single chosen input as an index, not as a list.
 
     Args:
         n_candidates: number of tensors.

@@ -55,7 +55,7 @@ def read_context(fields: Mapping[str, Any], bundles: BundleStore, front: Front) 
 
 
 def write_names(names: Sequence[AgentName]) -> list[str]:
-    """Return the names as texts."""
+    """Convert agent names to strings for a message."""
     return [str(name) for name in names]
 
 
