@@ -1,1 +1,1 @@
-"""Local shape: the bus and all services of one machine as child processes of a supervisor."""
+"""Local deployment: a supervisor that runs the message bus and all services on one machine."""

@@ -63,7 +63,7 @@ LOG_FILE: Final = "supervisor.log"
 
 
 def run(settings: Settings, forks: ForkServer | None = None) -> int:
-    """Run this installation's supervisor until TERM; if one runs, only report it; return exit code.
+    """Run the supervisor until SIGTERM; if one runs already, report its endpoint; return exit code.
 
     If one is running already, report its endpoint and return. Readiness, or the reason of a failure
     (`{"error": …}`), is written to `NNI_READY_FD`.
@@ -86,7 +86,7 @@ def run(settings: Settings, forks: ForkServer | None = None) -> int:
 
 
 def _run_alone(settings: Settings, resources: ExitStack, forks: ForkServer | None) -> int:
-    """Lock and run the supervisor until TERM; if another runs, only report it; return exit code.
+    """Lock, run the supervisor until SIGTERM; if one runs, report its endpoint; return exit code.
 
     Raises:
         OSError: the log or a lock cannot be opened.
@@ -118,7 +118,7 @@ def _run_alone(settings: Settings, resources: ExitStack, forks: ForkServer | Non
 
 
 def prepare_home(settings: Settings) -> None:
-    """Create the installation's private folders; rename non-files at the paths of its files.
+    """Create the installation's private folders; rename any folder at the path of one of its files.
 
     Raises:
         OSError: a folder cannot be created.
@@ -186,7 +186,7 @@ async def _supervise(settings: Settings, starting: Lock, forks: ForkServer | Non
 
 
 class BusPort:
-    """TCP port of the bus: lent to each nats-server, chosen anew if another program takes it.
+    """TCP port reserved for nats-server: shared with each server process, replaced if it is taken.
 
     Args:
         held: ports of this run.
@@ -215,7 +215,7 @@ class BusPort:
         self._redrawn: Callable[[str], None] = lambda _: None
 
     def commands(self) -> dict[str, Command]:
-        """Write the bus's configuration; return commands of bus and services by name."""
+        """Write the bus's configuration file; return start commands of bus and services by name."""
         services = {
             name: service_command(
                 self.plan,
@@ -253,7 +253,7 @@ class BusPort:
         self._held.lend_nats()
 
     def take_back(self) -> Mapping[str, Command] | None:
-        """Bind the bus's port again, return None; if taken, choose another, return new commands."""
+        """Make the bus's port exclusive; if it is taken, choose another and return new commands."""
         if self._held.take_nats_back():
             return None
         get_logger().error("port of the bus taken by another program", port=self.plan.ports.nats)

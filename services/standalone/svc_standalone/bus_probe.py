@@ -83,7 +83,7 @@ class _Session(asyncio.Protocol):
         self.ended = False
 
     async def ping(self) -> bool:
-        """Send PING unless one is unanswered; wait for the PONG; return False at the end."""
+        """Send PING unless one is unanswered; wait for PONG; False if the connection ends first."""
         if self.ended:
             return False
         if self._answered is None or self._answered.done():

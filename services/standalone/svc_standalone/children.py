@@ -124,7 +124,7 @@ class Child:
         return self._loop.time() - self._started_s
 
     async def ready(self) -> Mapping[str, str] | None:
-        """Return the fields of readiness when the child reports them; None: it ended before."""
+        """Wait for the readiness report; return its fields, or None if the child ended first."""
         await wait_first(asyncio.shield(self._ready), asyncio.shield(self._ended))
         return self._ready.result() if self._ready.done() else None
 
@@ -158,7 +158,7 @@ class Child:
             await self.wait()
 
     async def look_for_sign(self, limit_s: float) -> None:
-        """Send a PING if the child supports it; record a sign if it replies within `limit_s`."""
+        """Send PING if the child has a probe; wait up to `limit_s` for PONG, which is recorded."""
         if self._probe is not None:
             await self._probe.ping(limit_s)
 
@@ -175,7 +175,7 @@ class Child:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _copied_output(self, log: IO[bytes]) -> int:
-        """Return the log's descriptor, or a pipe to the log that sets `halted` on a match."""
+        """Return a descriptor for the child's output: the log, or a pipe searched for `halts`."""
         pattern = self.command.halts
         if pattern is None:
             return log.fileno()

@@ -27,7 +27,7 @@ _LONGEST_VARINT: Final = 10
 
 
 def set_damaged_states_aside(store: Path) -> None:
-    """Rename, and log, files of consumers' states that nats-server, now stopped, cannot read.
+    """Rename and log damaged consumer state files, which nats-server could not read at its start.
 
     Folders in place of its files are renamed, too.
 

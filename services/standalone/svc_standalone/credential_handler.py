@@ -24,7 +24,7 @@ _LAST_RETRY_S: Final = 0.1
 
 
 class CredentialHandler:
-    """Handler of requests for credentials: stores users, reloads the bus, waits until it has.
+    """Handler of agents' credential requests: updates the bus's users, waits for its reload.
 
     Args:
         users: of agents.
@@ -48,7 +48,7 @@ class CredentialHandler:
     async def handle(
         self, requests: Sequence[CredentialRequest]
     ) -> Sequence[IssuedCredentials | ServiceError | None]:
-        """Issue and revoke, save, reload the bus; return a result or error for each request."""
+        """Issue or revoke credentials, reload the bus; return one result or error per request."""
         results = [self._apply(request) for request in requests]
         if all(isinstance(result, ServiceError) for result in results):
             return results
@@ -110,7 +110,7 @@ class CredentialHandler:
             delay_s = min(2 * delay_s, _LAST_RETRY_S)
 
     async def _admits(self, revision: str) -> bool:
-        """Return whether the bus admits the probe user of a revision; wait while it is away."""
+        """Return whether the bus admits the probe user of a revision; wait if it is unreachable."""
         # Loaded with the first agent: a supervisor without a fleet needs no client of the bus.
         from svc_common.messaging.nats_connection import Connection
 

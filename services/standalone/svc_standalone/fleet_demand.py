@@ -1,11 +1,11 @@
-"""Demand for the fleet: the manager asks for it when a pool has platforms besides this machine."""
+"""Request of the manager to start the fleet service, which only other platforms than local need."""
 
 import asyncio
 import socket
 
 
 class FleetDemand:
-    """Parent's end of a pair of sockets, over which the manager sends a byte when it needs a fleet.
+    """Socket pair over which the manager asks the supervisor, by one byte, for the fleet service.
 
     Attributes:
         child_end: end that each run of the manager inherits.
@@ -16,7 +16,7 @@ class FleetDemand:
         self._end.setblocking(False)  # noqa: FBT003 - its only way
 
     async def wait(self) -> None:
-        """Wait for the manager's demand to start the fleet service."""
+        """Wait until the manager requests the start of the fleet service."""
         await asyncio.get_running_loop().sock_recv(self._end, 1)
 
     def close(self) -> None:

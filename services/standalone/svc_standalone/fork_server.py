@@ -1,4 +1,4 @@
-"""Fork server of the first start: one process imports what services share, and is forked for each.
+"""Fork server: a process that imports the modules that services share, and forks once per service.
 
 Imports are most of the time and memory of a service that starts. A fork has the shared modules
 already, and shares their memory with its siblings until it is written to. The server ends as soon
@@ -171,7 +171,7 @@ def start_fork_server(modules: Sequence[str]) -> ForkServer | None:
 
 
 def serve(link: socket.socket, supervisor: int, fork: Callable[[], int] = os.fork) -> list[int]:
-    """Fork a service per request until the link closes; return the request's descriptors in it.
+    """Fork once per request until the link closes; in the fork, return the received descriptors.
 
     Args:
         link: socket over which requests come; a fork writes its process id to it.
@@ -233,7 +233,7 @@ def _memory_file(content: bytes) -> int:
 
 @contextmanager
 def _adopting_orphans() -> Iterator[None]:
-    """Make this process the parent of orphans below it, for a moment.
+    """Make orphaned descendants children of this process while the context is open.
 
     Not for longer: orphans of trials would become its children, which it does not wait for.
     """

@@ -72,7 +72,7 @@ class TitleArea:
         return len(_terminated(words)) <= self.size
 
     def write(self, words: Sequence[str]) -> None:
-        """Write a command line, for which there `has_room`; the rest becomes zero bytes."""
+        """Overwrite the process's command line with one that fits (`has_room`); zero the rest."""
         ctypes.memmove(self.address, _terminated(words).ljust(self.size, b"\0"), self.size)
 
 
@@ -83,7 +83,7 @@ def end_with(parent: int) -> bool:
 
 
 def become_service(received: Sequence[int], title: TitleArea) -> ServiceStart:
-    """Turn this fork into what a new interpreter of the service would be; return its request.
+    """Give this fork the service's descriptors, folder, environment, title; return its request.
 
     Args:
         received: descriptors of the request (a file), of the output, and of those of the request.

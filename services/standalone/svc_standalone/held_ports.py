@@ -1,4 +1,4 @@
-"""Ports of one run of the local shape, held by the supervisor until it ends.
+"""Loopback ports of bus and services, kept bound by the supervisor until it ends.
 
 The supervisor binds every port itself, so that two installations never choose the same one, and
 keeps the sockets while children end and start again, so that no other user gets a port meanwhile:
@@ -34,7 +34,7 @@ _BACKLOG: Final = 128
 
 
 class HeldPorts:
-    """Handle of the bound sockets that keep the ports of bus and services until `close`."""
+    """Bound sockets that reserve the ports of bus and services until `close`."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class HeldPorts:
 
     @property
     def numbers(self) -> Ports:
-        """Numbers of the ports."""
+        """Port numbers of bus and services."""
         return Ports(*(_number(one) for one in (self._nats, *self._others, self.http)))
 
     def lend_nats(self) -> None:
@@ -108,7 +108,7 @@ class HeldPorts:
 
 
 class DemandedPort:
-    """Placeholder listener of a service on demand; it resets the first connection and closes.
+    """Placeholder listener that detects the first client of a service to be started on demand.
 
     Args:
         held: bound socket of the port, which other sockets of this user may share.

@@ -1,4 +1,4 @@
-"""Start and stop of the local shape from another process."""
+"""Start and stop of the supervisor from another process."""
 
 import json
 import os

@@ -11,7 +11,7 @@ DELAYS_S: Final = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
 
 @dataclass(frozen=True, slots=True)
 class RestartState:
-    """Number of a child's ends since it last ran for 30 s; sets the delay before its next start."""
+    """Count of a child's ends in a row without a run of 30 s; sets the delay of the next start."""
 
     ends: int = 0
     """Ends since the child was last healthy."""

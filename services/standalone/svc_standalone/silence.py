@@ -1,8 +1,8 @@
-"""Time for which a child process has given no sign that it works."""
+"""Time since a child process last showed that it works."""
 
 
 class Silence:
-    """Timer of a child's silence; the time between two checks counts up to a limit.
+    """Timer of a child's time without a heartbeat; an interval between checks counts up to a limit.
 
     The time between two looks counts up to a limit only. When a container, a process group or a
     virtual machine goes on after it had been stopped, its supervisor would otherwise find every

@@ -23,14 +23,14 @@ _FAILED_STARTS_LIMIT = 3
 
 
 class FirstChildPort(Protocol):
-    """Interface of the TCP port that the supervisor binds while its first child does not."""
+    """Interface of the first child's TCP port, which the supervisor reserves between its runs."""
 
     def lend(self) -> None:
-        """Release the port so that the child can bind it; called before each of its starts."""
+        """Let the child bind the port; called before each of its starts."""
         ...
 
     def take_back(self) -> Mapping[str, Command] | None:
-        """Bind the ended bus's port again; return new commands of all children if it was taken.
+        """Reserve the port again after the child's end; if it was taken, return new commands.
 
         Returns:
             New commands of all children if another program has taken the port; None: it is held.
