@@ -73,7 +73,7 @@ def check_configurations(payload: bytes) -> dict[str, Any]:
 
 
 def pareto_front(payload: bytes) -> dict[str, Any]:
-    """Decode a request; return the Pareto front's trial ids, counts of infeasible, incomplete."""
+    """Decode results; return the Pareto front's trials, number of infeasible and incomplete."""
     request = analysis_service_pb2.FindParetoFrontRequest.FromString(payload)
     found = find_front(
         trial_outcomes(request.outcomes),

@@ -28,7 +28,7 @@ def write_frame(stream: BinaryIO, payload: bytes) -> None:
 
 
 def reply_of(result: dict[str, Any] | ServiceError) -> bytes:
-    """Encode a check's result, refusal (with facts) or error as JSON, error texts cut to 2,000."""
+    """Encode a check's result, refusal or error as JSON; cut error texts to 2,000 characters."""
     if isinstance(result, InvalidArgumentError):
         facts = {name: text[:_TEXT_LIMIT] for name, text in result.facts.items()}
         return json.dumps({"refused": result.message[:_TEXT_LIMIT], "facts": facts}).encode()

@@ -39,7 +39,7 @@ def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
 
 
 def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide:
-    """Read the client's side from `environment.json`; default: `inherited`, setup's interpreter.
+    """Read the client's environment and interpreter from `environment.json`; else use the defaults.
 
     Args:
         setup: of the experiment.

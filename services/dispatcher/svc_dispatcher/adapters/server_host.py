@@ -27,7 +27,7 @@ _CLOSE_TIMEOUT_S: Final = 2.0
 
 
 class UnreadableAnswerError(ValueError):
-    """Error: a value in a server's answer breaks the rules of values."""
+    """Error: a value in an algorithm server's answer is malformed, e.g. nested too deeply."""
 
 
 class ServerHost:
@@ -158,7 +158,7 @@ class ServerHost:
         ]
 
     def record(self, command: commands.Recorded) -> list[answers.Output]:
-        """Replace own parameters by those in the log; return `Diverged` for each that differs."""
+        """Replace drawn parameters by those in the log; return `Diverged` for each that differs."""
         outputs: list[answers.Output] = []
         for parameter_id, parameters in command.parameters:
             ours = self._parameters.get(parameter_id)
@@ -168,7 +168,7 @@ class ServerHost:
         return outputs
 
     async def metric(self, command: commands.TellMetric) -> list[answers.Output]:
-        """Send a metric unless customized or unassessed; return stop advice, late parameters."""
+        """Send a metric that the algorithm uses to its server; return advice, late parameters."""
         if command.customized or not (command.final or self._assesses):
             return []
         kind = metric_pb2.METRIC_TYPE_FINAL if command.final else metric_pb2.METRIC_TYPE_PERIODICAL
@@ -207,7 +207,7 @@ class ServerHost:
         return self._late(command.position, answer.suggestions)
 
     async def import_data(self, command: commands.ImportData) -> list[answers.Output]:
-        """Import results that the user measured elsewhere."""
+        """Send results that the user measured elsewhere to the server; return no outputs."""
         return await self._import(command.position, as_value(command.data))
 
     async def import_trials(self, command: commands.ImportTrials) -> list[answers.Output]:

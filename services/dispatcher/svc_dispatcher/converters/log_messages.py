@@ -42,7 +42,7 @@ def events_of(
 
 
 def wants_algorithm(payload: bytes) -> bool:
-    """Return whether an append requests an algorithm of the dispatcher."""
+    """Return whether a log batch requests an algorithm that the dispatcher hosts."""
     batch = event_pb2.EventBatch.FromString(payload)
     return any(
         event.HasField("algorithm_requested") and not event.algorithm_requested.service
@@ -142,13 +142,13 @@ def _trial_event(event: event_pb2.Event) -> events.Event | None:
 
 
 def _started(message: event_pb2.TrialStarted) -> events.Event | None:
-    """Return the start of an attempt; None without a time, which is all that matters of it."""
+    """Convert the start of an attempt to an event; None if the message has no time."""
     started_at_ms = message.started_at.ToMilliseconds()
     return events.TrialStarted(message.trial_id, started_at_ms) if started_at_ms else None
 
 
 def _end_state(ended: event_pb2.TrialEnded) -> str:
-    """Return the state that an algorithm learns: a loss of the infrastructure is no failure."""
+    """Return a trial's end state for the algorithm; lost infrastructure is `SYS_CANCELED`."""
     return "SYS_CANCELED" if ended.infrastructure else _STATE_NAMES[ended.state]
 
 
@@ -176,7 +176,7 @@ def _generated(message: event_pb2.ParametersGenerated) -> events.Event:
 
 
 def _texts(provenance: value_pb2.Value) -> dict[str, str]:
-    """Return the text of each key; empty where the value is no text."""
+    """Return a provenance map's texts by key; a value that is no text becomes empty."""
     # Reversed: of a key that occurs twice, the first counts.
     return {entry.key: entry.value.string_value for entry in reversed(provenance.map_value.entries)}
 
@@ -324,7 +324,7 @@ def _write_generated(message: event_pb2.ParametersGenerated, report: answers.Gen
 
 
 def _set_distinct_label(provenance: value_pb2.Value, labels: TunerLabels) -> None:
-    """Set a label that no earlier tuner of the experiment has; keep that in a list of tuners."""
+    """Set a suggestion's tuner label that no earlier tuner had; also keep one from a list."""
     texts = _texts(provenance)
     listed = texts.get(_LABEL, "")
     label = listed or texts.get(_ALGORITHM, "")

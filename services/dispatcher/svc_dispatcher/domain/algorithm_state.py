@@ -243,7 +243,7 @@ class AlgorithmState:
     def _hand_over(
         self, position: Position, tuner: AlgorithmChoice
     ) -> list[commands.ImportReports]:
-        """Replace the tuner while trials may be live; return the reports for the assessor."""
+        """Replace the tuner, even while trials run; return commands that repeat past reports."""
         assert self.setup is not None, "a log begins with the creation of its experiment"
         self.setup = replace(self.setup, tuner=tuner)
         self._labels = self._labels.handed_over()

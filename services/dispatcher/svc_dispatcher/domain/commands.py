@@ -65,7 +65,7 @@ class TellMetric:
 
     @property
     def urgent(self) -> bool:
-        """True if a decision depends on it: an assessor may stop the trial."""
+        """True for an intermediate metric: an assessor may stop the trial because of it."""
         return not self.final
 
 

@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ExperimentCreated:
-    """First event of a log."""
+    """First event of a log: the experiment was created, with its algorithms and search space."""
 
     setup: ExperimentSetup
 
@@ -63,7 +63,7 @@ class AlgorithmStarted:
 
 @dataclass(frozen=True, slots=True)
 class ParametersGenerated:
-    """Event: the manager has accepted an answer: request, parameters by id, how many follow."""
+    """Event: the manager has accepted generated parameters for a request; more may follow."""
 
     request_id: str
     """Empty for deferred parameters, which come after the answer to their request."""

@@ -42,13 +42,13 @@ class PastResults:
         self._items.append(data)
 
     def remove_proposers(self) -> None:
-        """Remove the labels of the tuners: those of another tuner mean nothing to the next one."""
+        """Remove from all results the names of the tuners that proposed them."""
         for item in self._items:
             if isinstance(item, list):
                 item[:] = [replace(trial, proposer="") for trial in item]
 
     def import_commands(self, position: Position) -> Iterator[commands.Command]:
-        """Yield the commands that import all of it, in order."""
+        """Yield the commands that import all results and data into a host, in order."""
         for item in self._items:
             if isinstance(item, list):
                 yield import_of(position, item)
@@ -61,7 +61,7 @@ class PastResults:
 
 
 def import_of(position: Position, trials: list[PastTrial]) -> commands.ImportTrials:
-    """Return the command that imports results of trials, with labels and run times if any.
+    """Return the command that imports results of trials, with tuner names and run times if any.
 
     Args:
         position: event that the command comes from.

@@ -1,4 +1,4 @@
-"""Labels under which the results of an experiment's successive tuners are compared."""
+"""Unique names of an experiment's successive tuners, under which their results are compared."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,15 +20,15 @@ class TunerLabels:
     """Labels in the log of the tuner in charge."""
 
     def noted(self, labels: frozenset[str]) -> "TunerLabels":
-        """Return the labels after the log has suggestions with these."""
+        """Return a copy that records these labels as used by the current tuner."""
         return self if labels <= self.used else replace(self, used=self.used | labels)
 
     def handed_over(self) -> "TunerLabels":
-        """Return the labels of the next tuner."""
+        """Return the labels of the next tuner: all those used so far are an earlier tuner's."""
         return TunerLabels(self.number + 1, self.earlier | self.used)
 
     def distinct(self, label: str) -> str:
-        """Return a label of the tuner in charge, with its number if an earlier tuner used it.
+        """Return a label of the current tuner, with its number added if an earlier tuner used it.
 
         The same label has the same answer for as long as the tuner is in charge.
         """
