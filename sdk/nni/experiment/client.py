@@ -16,6 +16,7 @@ from nni.experiment.client_errors import translated
 from nni.experiment.connection import CALL_TIMEOUT_S
 from nni.experiment.pool_calls import PoolCalls
 from nni.experiment.remark_calls import RemarkCalls
+from nni.experiment.sample_pieces import sample_pieces
 from nni.experiment.study_calls import StudyCalls
 from nni_proto.bytes.v1 import byte_service_pb2
 from nni_proto.common.v1 import metric_pb2, value_pb2
@@ -25,9 +26,7 @@ from nni_proto.experiment.v1 import (
     experiment_pb2,
     history_service_pb2,
 )
-from nni_proto.experiment.v1 import (
-    experiment_service_pb2 as pb,
-)
+from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.pools import LOCAL_PLATFORM
 
@@ -222,12 +221,13 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         return experiment
 
     def import_data(self, experiment_id: str, data: value_pb2.Value) -> list[str]:
-        """Feed samples to the experiment's algorithm; return warnings."""
-        request = pb.ImportDataRequest(
-            request_id=new_request_id(), experiment_id=experiment_id, data=data
-        )
-        answer = self._call(lambda: self._experiments.ImportData, request)
-        return [str(warning) for warning in answer.warnings]
+        """Feed samples to the experiment's algorithm, in several calls if many; return warnings."""
+        warnings: list[str] = []
+        for piece in sample_pieces(data):
+            request = pb.ImportDataRequest(experiment_id=experiment_id, data=piece)
+            request.request_id = new_request_id()
+            warnings += self._call(lambda: self._experiments.ImportData, request).warnings
+        return warnings
 
     def export(
         self, experiment_id: str, *, include_intermediates: bool = False

@@ -5,6 +5,7 @@ Credentials are checked before the request is decoded, so that unknown clients c
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -23,8 +24,9 @@ from svc_common.access.front_addresses import came_through_front
 from svc_common.access.permissions import rule_of_method
 from svc_common.access.roles import Caller, Role, Rule
 from svc_common.errors import InvalidArgumentError, PermissionDeniedError, ServiceError
-from svc_common.rpc.message_parts import DecodingTurns, check_parts
-from svc_common.rpc.unread_requests import UnreadRequest, check_size, limit_of_method
+from svc_common.large_work import off_loop
+from svc_common.rpc.message_parts import FEW_PARTS, MANY_PARTS, DecodingTurns, check_parts
+from svc_common.rpc.unread_requests import UnreadRequest, check_size, parts_of_method
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -173,7 +175,8 @@ class _CheckedCall:
         """Decode a message of a request stream; raise if it exceeds the method's size limit."""
         check_size(self._method, payload)
         read = self._inner.request_deserializer
-        check_parts(self._method, limit_of_method(self._method), read, payload)
+        # This is a callback of the event loop: no message of a stream has many parts.
+        check_parts(self._method, FEW_PARTS, read, payload)
         return payload if read is None else read(payload)
 
     async def _one(self, request: Any, context: Context) -> Any:  # noqa: ANN401 - any message
@@ -181,6 +184,8 @@ class _CheckedCall:
         serve = self._inner.unary_unary or self._inner.stream_unary
         async with self._turns.turn(admitted.count):
             message = self._decode(admitted)
+            if admitted.count > MANY_PARTS:
+                await asyncio.sleep(0)  # other tasks come between decoding and the handler
             with serving(admitted.caller) as call:
                 try:
                     answer = await serve(message, context)
@@ -223,12 +228,16 @@ class _CheckedCall:
             if not self._inner.request_streaming:
                 payload = await request.read() if isinstance(request, UnreadRequest) else request
                 check_size(self._method, payload)
-                limit, read = limit_of_method(self._method), self._inner.request_deserializer
-                count = check_parts(self._method, limit, read, payload)
+                count = await self._count(payload)
         except ServiceError as error:
             self._audit(CurrentCall(caller), address, _outcome(error), None, None)
             raise
         return _Admitted(caller, address, payload, count)
+
+    async def _count(self, payload: bytes) -> int:
+        """Return the number of parts of a message, counted in a thread; raise if too many."""
+        limit, read = parts_of_method(self._method), self._inner.request_deserializer
+        return await off_loop(len(payload), check_parts, self._method, limit, read, payload)
 
     def _decode(self, admitted: _Admitted) -> Any:  # noqa: ANN401 - any message
         """Decode the message of a unary request; raise if it is malformed; return streams as such.

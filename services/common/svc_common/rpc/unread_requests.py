@@ -15,6 +15,7 @@ import grpc.aio
 
 from nni_wire.limits import GRPC_MESSAGE_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
 from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
+from svc_common.rpc.message_parts import FEW_PARTS, PARTS_LIMIT
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -47,6 +48,11 @@ _LIMITS_BYTES: Final[Mapping[str, int]] = {
 def limit_of_method(method: str) -> int:
     """Return the largest message of a method, in bytes."""
     return _LIMITS_BYTES.get(method, DEFAULT_LIMIT_BYTES)
+
+
+def parts_of_method(method: str) -> int:
+    """Return the most parts of a method's messages; few unless values of users are in them."""
+    return PARTS_LIMIT if method in _LIMITS_BYTES else FEW_PARTS
 
 
 def check_size(method: str, payload: bytes) -> None:

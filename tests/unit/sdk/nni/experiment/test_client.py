@@ -31,7 +31,7 @@ from nni_proto.experiment.v1 import (
     experiment_service_pb2 as pb,
 )
 from nni_wire.metadata import ERROR_DETAILS_KEY
-from nni_wire.values import to_value
+from nni_wire.values import from_value, to_value
 from tests.support.in_memory_manager import InMemoryManager
 from tests.support.scripted_experiment_service import (
     Answer,
@@ -211,6 +211,22 @@ def test_import_gives_its_warnings(
     manager.answers = [answering(pb.ImportDataResponse(warnings=["w"]))]
 
     assert client.import_data("a", to_value([])) == ["w"]
+
+
+def test_many_samples_are_imported_in_several_calls(
+    manager: ScriptedExperimentService, client: ManagerClient
+) -> None:
+    samples = [{"parameter": {"text": "x" * 300_000}, "value": number} for number in range(9)]
+    manager.answers = [
+        answering(pb.ImportDataResponse(warnings=[f"w{number}"])) for number in range(3)
+    ]
+
+    assert client.import_data("a", to_value(samples)) == ["w0", "w1", "w2"]
+
+    sent = [from_value(request.data) for request in manager.requests]
+    assert [len(piece) for piece in sent] == [4, 4, 1]
+    assert [sample for piece in sent for sample in piece] == samples
+    assert len({request.request_id for request in manager.requests}) == 3
 
 
 def test_token_does_not_show() -> None:

@@ -7,80 +7,140 @@ import pytest
 from nni_proto.bytes.v1 import byte_service_pb2
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2
-from nni_proto.trial.v1 import trial_service_pb2
-from nni_wire.limits import GRPC_MESSAGE_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
 from nni_wire.values import to_value
-from svc_common.errors import ResourceExhaustedError
-from svc_common.rpc.message_parts import FEW_PARTS, PARTS_LIMIT, DecodingTurns, check_parts, tags_of
+from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
+from svc_common.rpc.message_parts import (
+    FEW_PARTS,
+    MANY_PARTS,
+    PARTS_LIMIT,
+    TEXT_LIMIT_BYTES,
+    DecodingTurns,
+    check_parts,
+    count_parts,
+)
+from svc_common.rpc.unread_requests import parts_of_method
 
-CREATE = "/nni_proto.experiment.v1.ExperimentService/CreateExperiment"
-ADD = "/nni_proto.trial.v1.TrialService/AddTrial"
+EXPERIMENTS = "/nni_proto.experiment.v1.ExperimentService/"
+IMPORT = f"{EXPERIMENTS}ImportData"
 READ_VALUE = value_pb2.Value.FromString
-ITEM = b"\x0a\x00"
-LONG_ITEM = b"\x8a\x00\x00"
-"""The same with a tag in one byte more than it needs."""
+VALUE = value_pb2.Value.DESCRIPTOR
+NO_LIMIT = 10**9
 
 
-def list_of(item: bytes, count: int) -> bytes:
-    """Return a value that is a list of the item, as bytes."""
-    length, digits = len(item) * count, []
+def with_length(tag: bytes, content: bytes) -> bytes:
+    """Return a length-delimited field."""
+    length, digits = len(content), []
     while True:
         length, digit = length >> 7, length & 127
         digits.append(digit | (128 if length else 0))
         if not length:
-            return bytes([0x2A, *digits]) + item * count
+            return tag + bytes(digits) + content
 
 
-@pytest.mark.parametrize("item", [ITEM, LONG_ITEM], ids=["usual", "long"])
 @pytest.mark.parametrize(
-    ("method", "limit_bytes", "limit"),
-    [(CREATE, GRPC_MESSAGE_LIMIT_BYTES, PARTS_LIMIT), (ADD, MESSAGE_LIMIT_BYTES, FEW_PARTS)],
+    ("part", "inside"),
+    [
+        (b"\x0a\x00", True),  # item of a list
+        (b"\x8a\x00\x00", True),  # the same with a tag in one byte more than it needs
+        (b"\x08\x01", False),  # field that is no list, over and over
+        (b"\x32\x00", False),  # message that is no list, over and over
+        (b"\x7a\x00", False),  # field of a later version
+        (b"\x78\x00", False),
+        (b"\x7d1234", False),
+        (b"\x7912345678", False),
+        (b"\x7b\x7c", False),  # begin and end of a group
+    ],
 )
-def test_message_of_too_many_parts_is_refused(
-    item: bytes, method: str, limit_bytes: int, limit: int
-) -> None:
-    assert len(READ_VALUE(list_of(item, 3)).list_value.items) == 3
+def test_message_of_too_many_parts_is_refused(part: bytes, *, inside: bool) -> None:
+    payload = part * 1_001
+    message = with_length(b"\x2a", payload) if inside else payload
 
-    with pytest.raises(ResourceExhaustedError, match=rf"{limit:,} list items and map entries"):
-        check_parts(method, limit_bytes, READ_VALUE, list_of(item, limit + 1))
-
-
-def test_large_message_of_few_parts_is_accepted() -> None:
-    payload = to_value({"text": "x" * 10_000_000, "list": [1.5] * 1000}).SerializeToString()
-
-    count = check_parts(ADD, MESSAGE_LIMIT_BYTES, READ_VALUE, payload)
-
-    assert 1000 <= count < FEW_PARTS
+    with pytest.raises(
+        ResourceExhaustedError, match=r"ImportData must have at most 1,000 parts .* in pieces"
+    ):
+        check_parts(IMPORT, 1_000, READ_VALUE, message)
 
 
-def test_result_of_as_many_trials_as_promised_is_accepted() -> None:
-    trial = to_value({"parameter": {f"p{index}": 0.1 for index in range(20)}, "value": 0.5})
-    one = trial.SerializeToString()
-    digits = bytes([len(one) & 127 | 128, len(one) >> 7])
-    payload = list_of(b"\x0a" + digits + one, 50_000)
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        (None, 0),
+        (1.5, 1),
+        ([], 1),
+        ([1.5, 2.5], 5),
+        ({"a": 1.5}, 5),
+        ([{"a": 1.5, "b": [None, "text"]}], 14),
+    ],
+)
+def test_every_field_on_the_wire_is_a_part(data: object, count: int) -> None:
+    payload = to_value(data).SerializeToString()
 
-    assert check_parts(CREATE, GRPC_MESSAGE_LIMIT_BYTES, READ_VALUE, payload) <= PARTS_LIMIT
+    assert count_parts(payload, VALUE, NO_LIMIT) == count
 
 
-def test_items_of_every_field_are_counted() -> None:
+def test_packed_numbers_are_parts() -> None:
     request = experiment_service_pb2.CreateExperimentRequest()
-    request.config.search.enqueue.add()
-    request.config.training_services.add()
-    request.environment["a"] = "b"
+    request.config.tuner_gpu_indices.extend([1] * 100)
 
-    tags = tags_of(request.DESCRIPTOR)
-
-    assert {0x0A, 0x12, 0x2A, 0x9A} <= set(tags)
+    assert count_parts(request.SerializeToString(), request.DESCRIPTOR, NO_LIMIT) == 102
 
 
-def test_bytes_of_a_blob_are_no_parts() -> None:
-    assert tags_of(byte_service_pb2.UploadRequest.DESCRIPTOR) == b""
-    assert tags_of(trial_service_pb2.GetTrialRequest.DESCRIPTOR) == b""
+def test_count_stops_above_the_limit() -> None:
+    assert count_parts(b"\x08\x01" * 1000, VALUE, 10) == 11
+
+
+def test_long_texts_are_one_part() -> None:
+    value = to_value(["x" * 5_000_000] * 3)
+
+    assert check_parts(IMPORT, 1000, READ_VALUE, value.SerializeToString()) == 7
+
+
+def test_text_that_would_hold_the_loop_is_refused() -> None:
+    payload = to_value("x" * (TEXT_LIMIT_BYTES + 1)).SerializeToString()
+
+    with pytest.raises(InvalidArgumentError, match=r"16,777,216 bytes, got '16,777,217 bytes'"):
+        check_parts(IMPORT, PARTS_LIMIT, READ_VALUE, payload)
+
+
+def test_bytes_of_a_blob_are_one_part() -> None:
+    request = byte_service_pb2.UploadRequest(data=b"\x0a\x00" * 4_000_000)
+    read = byte_service_pb2.UploadRequest.FromString
+
+    assert check_parts("/Upload", FEW_PARTS, read, request.SerializeToString()) == 1
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"\x2a", b"\x2a\x81", b"\x80" * 11, b"\x2a\x7f\x0a\x7f\x08", b"\x79\x00"],
+    ids=["no length", "half a length", "long tag", "lengths beyond the end", "short number"],
+)
+def test_malformed_message_is_left_to_the_decoder(payload: bytes) -> None:
+    assert count_parts(payload, VALUE, NO_LIMIT) <= len(payload)
+
+
+def test_small_message_is_not_counted() -> None:
+    assert check_parts(IMPORT, 1000, READ_VALUE, b"\x0a\x00" * 500) == 0
 
 
 def test_function_that_reads_no_message_has_no_limit() -> None:
-    assert check_parts(ADD, MESSAGE_LIMIT_BYTES, None, ITEM * PARTS_LIMIT) == 0
-    assert check_parts(ADD, MESSAGE_LIMIT_BYTES, bytes.decode, ITEM * PARTS_LIMIT) == 0
+    assert check_parts(IMPORT, 10, None, b"\x0a\x00" * 100) == 0
+    assert check_parts(IMPORT, 10, bytes.decode, b"\x0a\x00" * 100) == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "limit"),
+    [
+        (f"{EXPERIMENTS}CreateExperiment", PARTS_LIMIT),
+        (f"{EXPERIMENTS}UpdateExperiment", PARTS_LIMIT),
+        (IMPORT, PARTS_LIMIT),
+        ("/nni_proto.trial.v1.TrialService/AddTrial", PARTS_LIMIT),
+        (f"{EXPERIMENTS}WaitExperiment", FEW_PARTS),
+        ("/nni_proto.experiment.v1.StudyService/RenewLeases", FEW_PARTS),
+        ("/nni_proto.trial.v1.TrialService/ListTrials", FEW_PARTS),
+    ],
+)
+def test_messages_without_values_of_users_have_few_parts(method: str, limit: int) -> None:
+    assert parts_of_method(method) == limit
 
 
 async def test_messages_of_many_parts_take_turns() -> None:
@@ -88,19 +148,19 @@ async def test_messages_of_many_parts_take_turns() -> None:
     first_may_end = asyncio.Event()
 
     async def first() -> None:
-        async with turns.turn(FEW_PARTS + 1):
+        async with turns.turn(MANY_PARTS + 1):
             await first_may_end.wait()
             order.append("first")
 
     async def second() -> None:
-        async with turns.turn(FEW_PARTS + 1):
+        async with turns.turn(MANY_PARTS + 1):
             order.append("second")
 
     async with asyncio.TaskGroup() as group:
         group.create_task(first())
         group.create_task(second())
         await asyncio.sleep(0)
-        async with turns.turn(FEW_PARTS):
+        async with turns.turn(MANY_PARTS):
             order.append("small")
         first_may_end.set()
 

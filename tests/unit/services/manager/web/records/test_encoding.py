@@ -7,8 +7,11 @@ import math
 
 import pytest
 
+from nni_proto.common.v1 import value_pb2
+from nni_wire.values import to_value
 from svc_common.errors import InvalidArgumentError
-from svc_manager.web.records.encoding import VALUES_LIMIT, from_json, to_json
+from svc_common.rpc.message_parts import PARTS_LIMIT, count_parts
+from svc_manager.web.records.encoding import MARKS_LIMIT, VALUES_LIMIT, from_json, to_json
 
 
 @pytest.mark.claim("platform", 26)
@@ -34,5 +37,27 @@ def test_malformed_bodies_are_refused_by_name(text: bytes) -> None:
 
 @pytest.mark.parametrize("item", [b"0,", b"[],", b"{},"])
 def test_body_of_too_many_values_is_refused_before_it_is_parsed(item: bytes) -> None:
-    with pytest.raises(InvalidArgumentError, match="must have at most 2,000,000 values"):
-        from_json(b"[" + item * VALUES_LIMIT)
+    with pytest.raises(InvalidArgumentError, match="must have at most 500,000 commas and brackets"):
+        from_json(b"[" + item * MARKS_LIMIT)
+
+
+@pytest.mark.parametrize("item", [b"0", b"[]", b'{"a":0}'], ids=["number", "list", "object"])
+def test_body_of_more_values_than_a_message_may_have_is_refused(item: bytes) -> None:
+    body = b"[" + b",".join([item] * VALUES_LIMIT) + b"]"
+
+    with pytest.raises(InvalidArgumentError, match=r"must have at most 200,000 values.*requests"):
+        from_json(body)
+
+
+def test_commas_in_texts_are_no_values() -> None:
+    text = "," * (VALUES_LIMIT + 1)
+
+    assert from_json(json.dumps([text]).encode()) == [text]
+
+
+def test_body_of_as_many_values_as_allowed_fits_into_a_message() -> None:
+    body = b"{" + b",".join(b'"%d":0' % number for number in range(VALUES_LIMIT - 1)) + b"}"
+
+    payload = to_value(from_json(body)).SerializeToString()
+
+    assert count_parts(payload, value_pb2.Value.DESCRIPTOR, PARTS_LIMIT) < PARTS_LIMIT
