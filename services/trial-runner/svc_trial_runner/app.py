@@ -151,6 +151,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
         task_limit=settings.max_trials,
     )
     telemetry.register_gauges(lambda: len(agent.attempts), lambda: processes.warm_count)
+    reaper.on_end(lambda _pid, _status: agent.kill_orphans())
     for key in ended:
         agent.remember_ended(key)
     state.spool.before_forgetting(agent.note_progress)
@@ -384,10 +385,11 @@ async def _renew_for_ever(agent: Agent, clock: Clock) -> None:
 
 
 async def _tidy_for_ever(dependencies: AttemptDependencies, clock: Clock) -> None:
-    """Periodically end idle warm interpreters and retry GPU requests, for ever."""
+    """Periodically end idle starters, wake stopped ones and retry GPU requests, for ever."""
     while True:
         await clock.sleep(PRESENCE_EVERY_S)
         dependencies.processes.release_idle(_IDLE_S)
+        dependencies.processes.continue_stopped()
         if dependencies.gpus.waiting:
             await dependencies.gpus.recheck()
 

@@ -108,10 +108,15 @@ class Processes(Protocol):
         """Return whether processes of trials outlive their leaders: group members or daemons."""
         ...
 
-    def kill_orphans(self) -> int:
+    def kill_orphans(self, older_than: int | None) -> int:
         """Kill adopted processes that no running trial owns; return their number.
 
-        To be called while no trial runs: daemons without a trial's token belong to none for sure.
+        A daemon without a trial's token belongs to no running trial for sure if it is older than
+        the processes of all of them.
+
+        Args:
+            older_than: start time of the oldest process whose trial is not over, in clock ticks of
+                the machine; None: no trial runs.
         """
         ...
 
@@ -127,6 +132,10 @@ class Processes(Protocol):
 
     def release_idle(self, idle_s: float) -> None:
         """End interpreters that have been idle for `idle_s` or longer."""
+        ...
+
+    def continue_stopped(self) -> None:
+        """Wake starters of trials that a trial has stopped by SIGSTOP: no end would be seen."""
         ...
 
     @property

@@ -1,7 +1,9 @@
 """Trials while the agent, the bus or a process server is killed or stopped."""
 
 import asyncio
+import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +24,7 @@ from tests.integration.trial_runner.harness import (
     ManagerSide,
     manager_side,
     until_dead,
+    until_true,
     until_written,
 )
 from tests.support.servers import NatsServer
@@ -156,6 +159,62 @@ async def test_death_of_the_spawner_loses_the_attempt_at_once(
         assert lost.lost.reason == "the interpreter that had started it was killed"
         assert ended.exited.exit_code == 0
         assert manager.kinds("one") == ["started", "lost", "started", "exited"]
+
+
+async def test_starter_that_a_trial_has_stopped_loses_no_end(
+    tmp_path: Path, bus_server: NatsServer
+) -> None:
+    (tmp_path / "stop.py").write_text("import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\n")
+    async with running_agent(tmp_path, bus_server) as (_, manager):
+        await manager.publish("one", manager.spec("python3 stop.py"))
+
+        ended = await manager.until("one", "exited")
+
+        assert ended.exited.exit_code == 0
+
+
+DAEMON = """
+import ctypes, os, sys
+def leave(name, work):
+    if os.fork() == 0:
+        os.setsid()
+        os.closerange(0, 3)
+        with open(name + ".new", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename(name + ".new", name)
+        work()
+        os.execve("/bin/sleep", ["sleep", "300"], {})
+def adopt():
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    if os.fork() == 0:
+        leave(sys.argv[1] + "/child", lambda: None)
+        os._exit(0)
+leave(sys.argv[1] + "/daemon", adopt)
+open(sys.argv[1] + "/go").read()
+"""
+"""Leaves a daemon that adopts another one, both without the trial's token."""
+
+
+async def test_daemons_of_an_ended_trial_end_while_later_trials_run(
+    tmp_path: Path, bus_server: NatsServer
+) -> None:
+    (tmp_path / "daemon.py").write_text(DAEMON)
+    os.mkfifo(tmp_path / "go")
+    async with running_agent(tmp_path, bus_server) as (_, manager):
+        await manager.publish("first", manager.spec(f"python3 daemon.py {tmp_path}"))
+        daemons = [int(await until_written(tmp_path / name)) for name in ("daemon", "child")]
+        begun = max(psutil.Process(pid).create_time() for pid in daemons)
+        # Start times have the unit of the kernel's clock, 10 ms.
+        await until_true(lambda: time.time() > begun + 0.1, "a later tick of the clock")
+        await manager.publish("second", manager.spec("sleep 300; true"))
+        second = (await manager.until("second", "started")).started
+
+        (tmp_path / "go").write_text("")
+        await manager.until("first", "exited")
+
+        for pid in daemons:
+            await until_dead(pid)
+        assert psutil.pid_exists(second.pid)
 
 
 async def test_stopped_agent_reports_its_trials_lost(

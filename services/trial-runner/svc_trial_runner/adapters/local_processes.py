@@ -15,13 +15,16 @@ from svc_common.logs import get_logger
 from svc_trial_runner.adapters import spawner
 from svc_trial_runner.adapters.process_server import ProcessServer
 from svc_trial_runner.adapters.process_table import (
+    ZOMBIE,
     ChildList,
     ProcessEntry,
     ProcessSnapshot,
     group_exists,
     read_entry,
     signal_exactly,
+    signal_group,
     signal_tree,
+    with_descendants,
 )
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.command import PythonCommand, load_time_variables
@@ -34,7 +37,8 @@ _TOKEN_SPACE: Final = "0" * 64
 """Room in the initial environment of a warm interpreter for the token of each trial."""
 _UNFIT_LIMIT: Final = 3
 """Number of unexpected ends after which a kind of warm interpreter is replaced by plain starts."""
-_ZOMBIE: Final = "Z"
+_LOOKS_LIMIT: Final = 20
+"""Against a daemon that forks faster than it is found."""
 _SNAPSHOT_S: Final = 0.02
 """Time for which one snapshot of the machine's processes is used."""
 
@@ -265,9 +269,27 @@ class LocalProcesses:
         """Return whether processes of trials outlive their leaders: group members or daemons."""
         return group_exists(process.identity.pid) or bool(self._orphans())
 
-    def kill_orphans(self) -> int:
-        """Kill adopted processes of ended trials; return their number."""
-        return sum(signal_exactly(entry, signal.SIGKILL) for entry in self._orphans())
+    def kill_orphans(self, older_than: int | None) -> int:
+        """Kill adopted processes that no running trial owns, and their descendants.
+
+        A process with `PR_SET_CHILD_SUBREAPER` adopts its descendants, and a daemon may fork
+        between a look and its end: the look is repeated until it finds no further process.
+
+        Args:
+            older_than: start time, in clock ticks, from which on a process may be of a trial that
+                runs; None: no trial runs.
+
+        Returns:
+            Number of processes that were killed.
+        """
+        killed: set[tuple[int, int]] = set()
+        for _ in range(_LOOKS_LIMIT):
+            roots = [o for o in self._orphans() if older_than is None or o.start_time < older_than]
+            found = [entry for entry in with_descendants(roots) if entry.name not in killed]
+            if not found:
+                break
+            killed.update(one.name for one in found if signal_exactly(one, signal.SIGKILL))
+        return len(killed)
 
     def _orphans(self) -> list[ProcessEntry]:
         """Return adopted processes outside the agent's session that are no process server's.
@@ -286,7 +308,7 @@ class LocalProcesses:
         return [
             entry
             for entry in map(read_entry, strangers)
-            if entry is not None and entry.session != session and entry.state != _ZOMBIE
+            if entry is not None and entry.session != session and entry.state != ZOMBIE
         ]
 
     def release(self, code: str, ending: Collection[int] = ()) -> None:
@@ -315,6 +337,12 @@ class LocalProcesses:
             if warm.used_at_s <= limit_s and not warm.server.running:
                 del self._warm[key]
                 warm.server.quit()
+
+    def continue_stopped(self) -> None:
+        """Send CONT to the servers that have trials: a trial may have stopped what started it."""
+        for server in self._servers():
+            if server.running:
+                signal_group(server.identity.pid, signal.SIGCONT)
 
     def _servers(self) -> set[ProcessServer]:
         """Return all process servers: warm interpreters, spawners, and those about to end."""

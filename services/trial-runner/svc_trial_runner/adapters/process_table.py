@@ -13,6 +13,8 @@ from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.launch import TOKEN_VARIABLE
 
 _TOKEN_PREFIX: Final = f"{TOKEN_VARIABLE}=".encode()
+ZOMBIE: Final = "Z"
+"""State of a process that has ended and is not reaped."""
 _PIECE_BYTES: Final = 64 * 1024
 
 
@@ -27,6 +29,11 @@ class ProcessEntry:
     start_time: int
     state: str
     """`Z` for a zombie."""
+
+    @property
+    def name(self) -> tuple[int, int]:
+        """Number and start time, which no other process of this boot has together."""
+        return self.pid, self.start_time
 
 
 def read_entry(pid: int) -> ProcessEntry | None:
@@ -131,6 +138,15 @@ class ProcessSnapshot:
                 for entry in self.descendants(below):
                     self._by_token[token_of(entry.pid)].append(entry)
         return self._by_token.get(token.encode(), [])
+
+
+def with_descendants(roots: list[ProcessEntry]) -> list[ProcessEntry]:
+    """Return processes and all their descendants that have not ended, parents first."""
+    if not roots:
+        return []
+    snapshot = ProcessSnapshot()
+    below = (entry for root in roots for entry in snapshot.descendants(root.pid))
+    return [*roots, *(entry for entry in below if entry.state != ZOMBIE)]
 
 
 def token_of(pid: int) -> bytes:

@@ -179,14 +179,25 @@ class Agent:
             run.abandon(LossReason(LossCause.AGENT_FAILED, detail=failure))
 
     def _over(self, run: AttemptRun) -> None:
-        """Move an attempt to the ended ones, acknowledge its task; kill orphans if none is left."""
+        """Move an attempt to the ended ones, acknowledge its task and kill its daemons."""
         held = self._held.pop(run.key)
         self.remember_ended(run.key)
-        if not self._held:
-            self._dependencies.processes.kill_orphans()
+        self.kill_orphans()
         self._later(self._release(held.ack_subject, run.claim_id), "acknowledge")
         self._changed()
         self._check_drained()
+
+    def kill_orphans(self) -> None:
+        """Kill daemons that ended trials have left and that no running trial can have started.
+
+        To be called also when an adopted process has ended: what it has adopted, or forked as its
+        last act, is a child of the agent from then on.
+        """
+        runs = [held.run for held in self._held.values()]
+        if any(run.phase is Phase.LAUNCHING for run in runs):
+            return  # its process may run already, and has not been reported by its starter
+        started = [run.process.identity.start_time for run in runs if run.process is not None]
+        self._dependencies.processes.kill_orphans(min(started, default=None))
 
     async def _release(self, ack_subject: str, claim_id: str) -> None:
         await self._queue.ack(ack_subject)

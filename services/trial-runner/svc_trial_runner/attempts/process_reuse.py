@@ -228,9 +228,13 @@ class ReusedProcesses:
         target = _target(process)
         return target is not None and self._processes.has_leftovers(target)
 
-    def kill_orphans(self) -> int:
-        """Kill adopted processes that no running trial owns; return their number."""
-        return self._processes.kill_orphans()
+    def kill_orphans(self, older_than: int | None) -> int:
+        """Kill adopted processes that no running trial owns; return their number.
+
+        Args:
+            older_than: start time from which on a process may be of a running trial, or None.
+        """
+        return self._processes.kill_orphans(older_than)
 
     def release(self, code: str) -> None:
         """End waiting processes and idle interpreters of a code folder."""
@@ -242,6 +246,10 @@ class ReusedProcesses:
     def release_idle(self, idle_s: float) -> None:
         """End interpreters that have been idle for `idle_s` or longer."""
         self._processes.release_idle(idle_s)
+
+    def continue_stopped(self) -> None:
+        """Wake starters of trials that a trial has stopped."""
+        self._processes.continue_stopped()
 
 
 def _kind(request: LaunchRequest) -> _Kind:

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from svc_trial_runner.adapters.agent_folder import trial_sdk_folder
 from svc_trial_runner.adapters.local_processes import LocalProcesses
+from svc_trial_runner.adapters.process_table import read_entry
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.command import parse_python_command
 from svc_trial_runner.ports import LaunchRequest, TrialProcess
@@ -179,6 +180,22 @@ async def launch(
     return process
 
 
+STARTER_OF_SHELL = "int(open(f'/proc/{os.getppid()}/stat').read().split()[3])"
+
+
+async def until_zombie(pid: int) -> None:
+    """Wait until a process has ended, which its parent has not reaped."""
+    descriptor = os.pidfd_open(pid)
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await asyncio.wait_for(ended.wait(), WAIT_S)
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
 def wait_killed(pid: int) -> None:
     """Wait for the end of an adopted process and reap it."""
     _, status = os.waitpid(pid, 0)
@@ -212,9 +229,76 @@ async def test_daemon_without_the_token_is_killed_as_an_orphan(
     await asyncio.wait_for(process.ended, WAIT_S)
     daemon = int((tmp_path / "daemon").read_text())
 
-    assert adopting.processes.kill_orphans() == 1
+    assert adopting.processes.kill_orphans(None) == 1
 
     wait_killed(daemon)
+
+
+SUBREAPER_DAEMON = """
+import ctypes, os, sys, time
+def leave(name, work):
+    if os.fork() == 0:
+        os.setsid()
+        with open(name + ".new", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename(name + ".new", name)
+        work()
+        os.execve("/bin/sleep", ["sleep", "600"], {})
+def adopt():
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    if os.fork() == 0:
+        leave("child", lambda: None)
+        os._exit(0)
+    while not os.path.exists("child"):
+        time.sleep(0.001)
+leave("daemon", adopt)
+while not os.path.exists("child"):
+    time.sleep(0.001)
+"""
+
+
+async def test_daemon_that_adopts_its_own_descendants_is_killed_with_them(
+    adopting: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text(SUBREAPER_DAEMON)
+    process = await launch(adopting, "python3 t.py", tmp_path)
+    await asyncio.wait_for(process.ended, WAIT_S)
+
+    assert adopting.processes.kill_orphans(None) == 2
+
+    wait_killed(int((tmp_path / "daemon").read_text()))
+    wait_killed(int((tmp_path / "child").read_text()))
+
+
+async def test_daemon_older_than_the_trials_that_run_is_an_orphan(
+    adopting: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text(DAEMON)
+    process = await launch(adopting, "python3 t.py clean", tmp_path)
+    await asyncio.wait_for(process.ended, WAIT_S)
+    daemon = read_entry(int((tmp_path / "daemon").read_text()))
+    assert daemon is not None
+
+    assert adopting.processes.kill_orphans(daemon.start_time) == 0
+    assert adopting.processes.kill_orphans(daemon.start_time + 1) == 1
+
+    wait_killed(daemon.pid)
+
+
+@pytest.mark.parametrize("command", ["python3 t.py", "python3 t.py; true"])
+async def test_starter_that_a_trial_has_stopped_goes_on(
+    stage: Stage, tmp_path: Path, command: str
+) -> None:
+    stop = "import os, signal; os.kill({}, signal.SIGSTOP)"
+    parent = "os.getppid()" if command == "python3 t.py" else STARTER_OF_SHELL
+    (tmp_path / "t.py").write_text(stop.format(parent))
+    process = await launch(stage, command, tmp_path)
+    leader = process.identity.pid
+    await until_zombie(leader)
+
+    stage.processes.continue_stopped()
+
+    assert await asyncio.wait_for(process.ended, WAIT_S) == 0
 
 
 async def test_running_trials_and_servers_are_no_orphans(adopting: Stage, tmp_path: Path) -> None:
@@ -225,7 +309,7 @@ async def test_running_trials_and_servers_are_no_orphans(adopting: Stage, tmp_pa
         await launch(adopting, "sleep 600", tmp_path, "alone", isolated=True),
     ]
 
-    assert adopting.processes.kill_orphans() == 0
+    assert adopting.processes.kill_orphans(None) == 0
     assert not any(process.ended.done() for process in running)
 
 

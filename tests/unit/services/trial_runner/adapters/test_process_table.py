@@ -20,6 +20,7 @@ from svc_trial_runner.adapters.process_table import (
     signal_group,
     signal_tree,
     token_of,
+    with_descendants,
 )
 from svc_trial_runner.domain.claims import ProcessIdentity
 
@@ -162,6 +163,19 @@ def test_group_exists_until_its_last_member_has_ended() -> None:
 def test_only_descendants_are_own_processes() -> None:
     with sleeper() as process:
         assert ProcProcessTable().own([process.pid, 1, os.getpid()]) == {process.pid}
+
+
+def test_descendants_follow_their_roots_and_number_and_start_time_name_them() -> None:
+    with sleeper() as process:
+        parent, child = read_entry(os.getpid()), read_entry(process.pid)
+        assert parent is not None
+        assert child is not None
+
+        found = with_descendants([parent])
+
+        assert found[0] == parent
+        assert child.name in {entry.name for entry in found[1:]}
+        assert with_descendants([]) == []
 
 
 def test_member_that_leaves_its_group_after_the_snapshot_is_signalled() -> None:

@@ -59,14 +59,17 @@ class ManualProcesses:
     def has_leftovers(self, process: TrialProcess) -> bool:
         return True
 
-    def kill_orphans(self) -> int:
-        return 2
+    def kill_orphans(self, older_than: int | None) -> int:
+        return 2 if older_than is None else older_than
 
     def release(self, code: str, ending: Collection[int] = ()) -> None:
         self.released.append((code, set(ending)))
 
     def release_idle(self, idle_s: float) -> None:
         self.released.append((str(idle_s), set()))
+
+    def continue_stopped(self) -> None:
+        self.released.append(("stopped", set()))
 
     async def aclose(self) -> None:
         return None
@@ -295,7 +298,8 @@ async def test_trial_whose_process_goes_on_leaves_no_processes(stage: Stage) -> 
 
 async def test_the_rest_is_left_to_the_launcher(stage: Stage) -> None:
     stage.reused.release_idle(5.0)
+    stage.reused.continue_stopped()
 
     assert stage.reused.warm_count == 1
-    assert stage.reused.kill_orphans() == 2
-    assert stage.processes.released == [("5.0", set())]
+    assert (stage.reused.kill_orphans(None), stage.reused.kill_orphans(7)) == (2, 7)
+    assert stage.processes.released == [("5.0", set()), ("stopped", set())]
