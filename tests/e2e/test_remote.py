@@ -192,6 +192,12 @@ def reason(nnictl: Nnictl, experiment: str) -> str:
     return str(nnictl.json("experiment", "status", experiment)["waitingFor"])
 
 
+def section(nnictl: Nnictl, experiment: str) -> dict[str, Any]:
+    """Return the section of the experiment's only platform."""
+    shown = nnictl.json("config", "show", experiment, "--json")
+    return dict(shown["config"]["trainingService"])
+
+
 @pytest.mark.timeout(420)
 def test_raised_limit_of_agents_starts_another_agent_while_the_experiment_runs(
     local_shape: LocalShape, machine: Machine, config: Path, tmp_path: Path
@@ -210,6 +216,9 @@ def test_raised_limit_of_agents_starts_another_agent_while_the_experiment_runs(
         nnictl("update", "agents", experiment, "--max-agents", "2")
 
         until(lambda: running(nnictl, experiment) == 2, TIMEOUT_S, "a trial on each machine")
+        assert section(nnictl, experiment)["maxAgents"] == 2
+        nnictl("update", "agents", experiment, "--remove", "max-agents")
+        assert "maxAgents" not in section(nnictl, experiment)
         for hold in holds:
             hold.unlink()
         local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)

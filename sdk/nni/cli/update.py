@@ -118,6 +118,13 @@ def agents(
     cost_per_agent_hour: Annotated[
         float | None, typer.Option(help="Price of one agent for an hour.", show_default=False)
     ] = None,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Limit that no longer holds, such as max-agents; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Set limits of the agents that platforms start for the experiment.
 
@@ -135,6 +142,7 @@ def agents(
         "max_agent_time": max_agent_time,
         "max_cost": max_cost,
         "cost_per_agent_hour": cost_per_agent_hour,
+        "remove": remove or None,
     }
     message = agent_limits_to_proto(agent_limits(given))
     with experiment(id) as (client, experiment_id):

@@ -123,6 +123,7 @@ def agent_limits_to_proto(limits: AgentLimits) -> config_pb2.AgentLimits:
         max_agents=limits.max_agents,
         max_cost=limits.max_cost,
         cost_per_agent_hour=limits.cost_per_agent_hour,
+        removed=limits.remove or (),
     )
     if limits.idle_time is not None:
         message.idle_time.CopyFrom(duration_message(duration_seconds(limits.idle_time)))

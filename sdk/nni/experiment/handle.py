@@ -6,7 +6,7 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -361,6 +361,7 @@ class ExperimentHandle:
         max_agent_time: str | timedelta | None = None,
         max_cost: float | None = None,
         cost_per_agent_hour: float | None = None,
+        remove: Sequence[str] = (),
     ) -> None:
         """Change limits of the agents that platforms start for the experiment.
 
@@ -373,6 +374,7 @@ class ExperimentHandle:
             max_agent_time: time of all agents together, from the start of the experiment.
             max_cost: most that this time may cost.
             cost_per_agent_hour: price of one agent for an hour.
+            remove: names of limits that no longer hold, such as `["max_agents"]`.
 
         Raises:
             ConfigError: no limit is given, or one breaks its rule.
@@ -389,6 +391,7 @@ class ExperimentHandle:
                 "max_agent_time": max_agent_time,
                 "max_cost": max_cost,
                 "cost_per_agent_hour": cost_per_agent_hour,
+                "remove": [*remove] or None,
             }
         )
         self._connected().update_agent_limits(self.id, agent_limits_to_proto(limits))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -34,13 +35,16 @@ class AgentLimits(ConfigModel):
     """Most that this time may cost."""
     cost_per_agent_hour: Positive | None = None
     """Price of one agent for an hour, in the currency of `max_cost`."""
+    remove: list[str] | None = None
+    """Limits that no longer hold, such as `["maxAgents"]`."""
 
 
 def agent_limits(limits: dict[str, Any]) -> AgentLimits:
     """Return a change of limits; ConfigError if none is given, or one breaks its rule.
 
     Args:
-        limits: fields of `AgentLimits`; those that are `None` are not given.
+        limits: fields of `AgentLimits`; those that are `None` are not given. `remove` has names
+            of the others, as in Python, JSON or on the command line.
 
     Raises:
         ConfigError: no limit is given, or one breaks its rule.
@@ -53,4 +57,21 @@ def agent_limits(limits: dict[str, Any]) -> AgentLimits:
     if change == AgentLimits():
         names = ", ".join(map(to_camel, AgentLimits.model_fields))
         raise ConfigError([Problem("agentLimits", f"must have at least one of {names}")])
+    if change.remove:
+        change.remove = [_removable(name, change) for name in change.remove]
     return change
+
+
+def _removable(name: str, change: AgentLimits) -> str:
+    """Return the name in JSON of a limit to remove; ConfigError if there is none, or it is set."""
+    field = AgentLimits.field_of(name.replace("-", "_"))
+    limits = [to_camel(known) for known in AgentLimits.model_fields if known != "remove"]
+    alias = to_camel(field)
+    if alias not in limits:
+        close = difflib.get_close_matches(alias, limits, n=1)
+        remedy = f"did you mean {close[0]}?" if close else ""
+        raise ConfigError([Problem("remove", f"must have only {', '.join(limits)}", name, remedy)])
+    value = getattr(change, field)
+    if value is not None:
+        raise ConfigError([Problem(alias, "must not have a value if it is removed", value)])
+    return alias

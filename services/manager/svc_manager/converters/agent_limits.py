@@ -64,11 +64,13 @@ def agent_limits_from(message: config_pb2.AgentLimits) -> AgentLimits:
         (message.max_agent_time.ToMilliseconds() if message.HasField("max_agent_time") else None),
         message.max_cost if message.HasField("max_cost") else None,
         message.cost_per_agent_hour if message.HasField("cost_per_agent_hour") else None,
+        tuple(message.removed),
     )
 
 
 def write_agent_limits(message: config_pb2.AgentLimits, limits: AgentLimits) -> None:
-    """Write the limits that are not None into a message."""
+    """Write the limits that are not None, and the names of removed ones, into a message."""
+    message.removed.extend(limits.removed)
     for name in ("min_agents", "max_agents", "max_cost", "cost_per_agent_hour"):
         value = getattr(limits, name)
         if value is not None:
@@ -83,7 +85,7 @@ def apply_limits(services: Sequence[Section], limits: AgentLimits) -> None:
     """Write, in place, limits into sections of platforms which give others together.
 
     Numbers of agents are shared out evenly. Other limits are written to sections that have them,
-    else to the first one.
+    else to the first one. Limits that are None are taken out of all sections.
 
     Args:
         services: the sections; `limits_of_sections` then returns the limits.
@@ -92,12 +94,20 @@ def apply_limits(services: Sequence[Section], limits: AgentLimits) -> None:
     given = limits_of_sections(services)
     for name, option in (("min_agents", "minAgents"), ("max_agents", "maxAgents")):
         total = getattr(limits, name)
-        if total is not None and total != getattr(given, name):
+        if total == getattr(given, name):
+            continue
+        if total is None:
+            _remove(services, option)
+        else:
             for service, part in zip(services, _shares(total, len(services)), strict=True):
                 _set(service, option, part)
     for name, option in _TEXTS.items():
         value = getattr(limits, name)
-        if value is not None and value != getattr(given, name):
+        if value == getattr(given, name):
+            continue
+        if value is None:
+            _remove(services, option)
+        else:
             text = _duration_text(value) if name.endswith("_ms") else value
             having = [one for one in services if option in _options(one)]
             for service in having or services[:1]:
@@ -126,6 +136,14 @@ def _set(service: Section, option: str, value: float | str) -> None:
             entry.value.CopyFrom(to_value(value))
             return
     entries.append(value_pb2.MapEntry(key=option, value=to_value(value)))
+
+
+def _remove(services: Iterable[Section], option: str) -> None:
+    for service in services:
+        entries = service.options.map_value.entries
+        for index in reversed(range(len(entries))):
+            if entries[index].key == option:
+                del entries[index]
 
 
 def _options(service: Section) -> Mapping[str, object]:

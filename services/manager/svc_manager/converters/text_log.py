@@ -132,7 +132,8 @@ def _limits_text(limits: AgentLimits) -> str:
         "maxCost": limits.max_cost,
         "costPerAgentHour": limits.cost_per_agent_hour,
     }
-    return _changes_text(changed)
+    texts = [_changes_text(changed), *(f"{name} removed" for name in limits.removed)]
+    return ", ".join(filter(None, texts))
 
 
 def _changes_text(changed: Mapping[str, float | None]) -> str:

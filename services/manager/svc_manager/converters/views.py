@@ -11,14 +11,14 @@ from nni_proto.experiment.v1 import (
     experiment_service_pb2,
 )
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from nni_wire.pools import experiment_of_pool
 from nni_wire.values import from_value
 from svc_common.experiment_events.cause_text import wait_text
 from svc_common.experiment_events.causes import WaitReason
-from svc_manager.converters.agent_limits import apply_limits
+from svc_manager.converters.agent_limits import apply_limits, write_agent_limits
 from svc_manager.converters.reasons import write_end, write_loss, write_stop, write_wait
 from svc_manager.converters.scalars import set_ms, write_metric
 from svc_manager.converters.secret_names import names_secret, shows_password, variable_name
-from svc_manager.domain.agent_limits import NO_AGENT_LIMITS
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.remarks import Remarks
 from svc_manager.domain.state import Experiment
@@ -73,6 +73,9 @@ def experiment_view(
         view.best_value = experiment.best_value
     if "" in experiment.remarks:
         write_remarks(view.remarks, experiment.remarks[""])
+    if experiment_of_pool(experiment.settings.pool) is not None:
+        view.agent_limits.SetInParent()
+        write_agent_limits(view.agent_limits, experiment.budget.agents)
     return view
 
 
@@ -121,8 +124,7 @@ def current_config(experiment: Experiment) -> config_pb2.ExperimentConfig:
         config.max_trial_number = budget.max_trial_number
     if budget.max_duration_ms is not None:
         set_ms(config.max_experiment_duration, budget.max_duration_ms)
-    if budget.agents != NO_AGENT_LIMITS:
-        apply_limits(config.training_services, budget.agents)
+    apply_limits(config.training_services, budget.agents)
     if experiment.code_directory:
         config.trial_code_directory = experiment.code_directory
     if experiment.search_space is not None:

@@ -1,11 +1,21 @@
 """Limits of the agents of an experiment: numbers, idle time, time and cost of all of them."""
 
 import math
-from dataclasses import dataclass, fields, replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from nni_wire.pools import LOCAL_POOL, experiment_of_pool
 from svc_common.errors import InvalidArgumentError
+
+LIMIT_FIELDS: Final = {
+    "minAgents": "min_agents",
+    "maxAgents": "max_agents",
+    "idleTime": "idle_time_ms",
+    "maxAgentTime": "max_agent_time_ms",
+    "maxCost": "max_cost",
+    "costPerAgentHour": "cost_per_agent_hour",
+}
+"""Field of `AgentLimits`, by the name of the limit in JSON and in configurations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +34,17 @@ class AgentLimits:
     """Most that this time may cost; None: no limit."""
     cost_per_agent_hour: float | None = None
     """Price of one agent for an hour; None: unknown."""
+    removed: tuple[str, ...] = ()
+    """Of a change: limits that become None, by the names of their JSON, such as `maxAgents`."""
 
     def changed(self, change: "AgentLimits") -> "AgentLimits":
-        """Return these limits with those of a change that are given."""
-        given = {
-            field.name: value
-            for field in fields(change)
-            if (value := getattr(change, field.name)) is not None
+        """Return these limits with those of a change, without those that it removes."""
+        new: dict[str, Any] = {
+            field: value
+            for name, field in LIMIT_FIELDS.items()
+            if (value := getattr(change, field)) is not None or name in change.removed
         }
-        return replace(self, **given)
+        return replace(self, **new)
 
 
 NO_AGENT_LIMITS: Final = AgentLimits()
@@ -55,6 +67,21 @@ def check_has_own_agents(pool: str) -> None:
         remedy = "its trials run on the machine of NNI's services; limit its trialConcurrency"
     rule = "can be changed only for an experiment with agents of its own"
     raise InvalidArgumentError("agentLimits", rule, pool, remedy)
+
+
+def check_removed(change: AgentLimits) -> None:
+    """Raise InvalidArgumentError if a change removes an unknown limit, or one that it gives.
+
+    Raises:
+        InvalidArgumentError: a name breaks one of these rules.
+    """
+    for name in change.removed:
+        if name not in LIMIT_FIELDS:
+            rule = f"must have only {', '.join(LIMIT_FIELDS)}"
+            raise InvalidArgumentError("remove", rule, name[:80])
+        value = getattr(change, LIMIT_FIELDS[name])
+        if value is not None:
+            raise InvalidArgumentError(name, "must not have a value if it is removed", value)
 
 
 def check_agent_limits(limits: AgentLimits) -> None:

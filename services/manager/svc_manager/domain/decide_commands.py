@@ -10,7 +10,11 @@ from svc_common.experiment_events.causes import (
     StopReason,
 )
 from svc_manager.domain import events, inputs
-from svc_manager.domain.agent_limits import check_agent_limits, check_has_own_agents
+from svc_manager.domain.agent_limits import (
+    check_agent_limits,
+    check_has_own_agents,
+    check_removed,
+)
 from svc_manager.domain.budget import trials_left
 from svc_manager.domain.decide_callers import ask_trial, tell_trial
 from svc_manager.domain.decision_round import Round
@@ -199,6 +203,7 @@ def _change_agent_limits(round_: Round, command: inputs.ChangeAgentLimits) -> No
     _check_open(round_)
     experiment = round_.experiment
     check_has_own_agents(experiment.settings.pool)
+    check_removed(command.limits)
     old = experiment.budget.agents
     new = old.changed(command.limits)
     check_agent_limits(new)

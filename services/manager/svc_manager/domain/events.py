@@ -279,7 +279,7 @@ class AgentLimitsChanged:
     """Event: a user changed limits of the experiment's agents."""
 
     limits: AgentLimits
-    """Limits that are None stay as they are."""
+    """Limits that are None stay as they are, except those that it removes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class ChangeTuner:
 
 @dataclass(frozen=True, slots=True)
 class ChangeAgentLimits:
-    """Command: change limits of the experiment's agents; a limit that is None stays as it is."""
+    """Command: change limits of the experiment's agents; those that are None and kept stay."""
 
     limits: AgentLimits
 

@@ -134,6 +134,7 @@ class AgentLimits(_message.Message):
     MAX_AGENT_TIME_FIELD_NUMBER: _builtins.int
     MAX_COST_FIELD_NUMBER: _builtins.int
     COST_PER_AGENT_HOUR_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
     min_agents: _builtins.int
     """Agents that stay even if no trial waits. Unset: 0."""
     max_agents: _builtins.int
@@ -150,6 +151,10 @@ class AgentLimits(_message.Message):
     def max_agent_time(self) -> _duration_pb2.Duration:
         """Time of all agents together, see `PoolLimits.max_agent_time`. Unset: no limit."""
 
+    @_builtins.property
+    def removed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """In a change: limits that become unset, by their names in JSON, such as `maxAgents`."""
+
     def __init__(
         self,
         *,
@@ -159,10 +164,11 @@ class AgentLimits(_message.Message):
         max_agent_time: _duration_pb2.Duration | None = ...,
         max_cost: _builtins.float | None = ...,
         cost_per_agent_hour: _builtins.float | None = ...,
+        removed: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_per_agent_hour", b"_cost_per_agent_hour", "_max_agents", b"_max_agents", "_max_cost", b"_max_cost", "_min_agents", b"_min_agents", "cost_per_agent_hour", b"cost_per_agent_hour", "idle_time", b"idle_time", "max_agent_time", b"max_agent_time", "max_agents", b"max_agents", "max_cost", b"max_cost", "min_agents", b"min_agents"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_per_agent_hour", b"_cost_per_agent_hour", "_max_agents", b"_max_agents", "_max_cost", b"_max_cost", "_min_agents", b"_min_agents", "cost_per_agent_hour", b"cost_per_agent_hour", "idle_time", b"idle_time", "max_agent_time", b"max_agent_time", "max_agents", b"max_agents", "max_cost", b"max_cost", "min_agents", b"min_agents"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_per_agent_hour", b"_cost_per_agent_hour", "_max_agents", b"_max_agents", "_max_cost", b"_max_cost", "_min_agents", b"_min_agents", "cost_per_agent_hour", b"cost_per_agent_hour", "idle_time", b"idle_time", "max_agent_time", b"max_agent_time", "max_agents", b"max_agents", "max_cost", b"max_cost", "min_agents", b"min_agents", "removed", b"removed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost_per_agent_hour: _TypeAlias = _typing.Literal["cost_per_agent_hour"]  # noqa: Y015
     _WhichOneofArgType__cost_per_agent_hour: _TypeAlias = _typing.Literal["_cost_per_agent_hour", b"_cost_per_agent_hour"]  # noqa: Y015

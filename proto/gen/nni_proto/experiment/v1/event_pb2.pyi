@@ -833,7 +833,7 @@ class AgentLimitsChanged(_message.Message):
     LIMITS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def limits(self) -> _config_pb2.AgentLimits:
-        """Unset fields are unchanged."""
+        """Unset fields are unchanged, except those that `removed` names."""
 
     def __init__(
         self,

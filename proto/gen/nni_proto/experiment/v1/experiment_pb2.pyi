@@ -184,6 +184,7 @@ class Experiment(_message.Message):
     BEST_TRIAL_ID_FIELD_NUMBER: _builtins.int
     ALGORITHM_FIELD_NUMBER: _builtins.int
     REMARKS_FIELD_NUMBER: _builtins.int
+    AGENT_LIMITS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """8 characters of [a-z0-9]."""
     state: Global___ExperimentState.ValueType
@@ -232,6 +233,10 @@ class Experiment(_message.Message):
     def remarks(self) -> _remarks_pb2.Remarks:
         """Unset: there are none."""
 
+    @_builtins.property
+    def agent_limits(self) -> _config_pb2.AgentLimits:
+        """Limits of its agents. Unset: it has none of its own."""
+
     def __init__(
         self,
         *,
@@ -255,10 +260,11 @@ class Experiment(_message.Message):
         best_trial_id: _builtins.str = ...,
         algorithm: _builtins.str = ...,
         remarks: _remarks_pb2.Remarks | None = ...,
+        agent_limits: _config_pb2.AgentLimits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_best_value", b"_best_value", "best_value", b"best_value", "config", b"config", "created_at", b"created_at", "ended_at", b"ended_at", "execution_time", b"execution_time", "remarks", b"remarks", "started_at", b"started_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_best_value", b"_best_value", "agent_limits", b"agent_limits", "best_value", b"best_value", "config", b"config", "created_at", b"created_at", "ended_at", b"ended_at", "execution_time", b"execution_time", "remarks", b"remarks", "started_at", b"started_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_value", b"_best_value", "algorithm", b"algorithm", "best_trial_id", b"best_trial_id", "best_value", b"best_value", "config", b"config", "created_at", b"created_at", "directory", b"directory", "ended_at", b"ended_at", "errors", b"errors", "execution_time", b"execution_time", "id", b"id", "next_sequence_id", b"next_sequence_id", "port", b"port", "remarks", b"remarks", "repeatable", b"repeatable", "revision", b"revision", "started_at", b"started_at", "state", b"state", "trial_counts", b"trial_counts", "url_prefix", b"url_prefix", "waiting_for", b"waiting_for"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_value", b"_best_value", "agent_limits", b"agent_limits", "algorithm", b"algorithm", "best_trial_id", b"best_trial_id", "best_value", b"best_value", "config", b"config", "created_at", b"created_at", "directory", b"directory", "ended_at", b"ended_at", "errors", b"errors", "execution_time", b"execution_time", "id", b"id", "next_sequence_id", b"next_sequence_id", "port", b"port", "remarks", b"remarks", "repeatable", b"repeatable", "revision", b"revision", "started_at", b"started_at", "state", b"state", "trial_counts", b"trial_counts", "url_prefix", b"url_prefix", "waiting_for", b"waiting_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__best_value: _TypeAlias = _typing.Literal["best_value"]  # noqa: Y015
     _WhichOneofArgType__best_value: _TypeAlias = _typing.Literal["_best_value", b"_best_value"]  # noqa: Y015

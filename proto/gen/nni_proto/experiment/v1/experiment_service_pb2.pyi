@@ -546,9 +546,9 @@ class UpdateExperimentRequest(_message.Message):
 
     @_builtins.property
     def agent_limits(self) -> _config_pb2.AgentLimits:
-        """Limits of the agents of the experiment; unset fields of it are unchanged, too. Excludes the
-        other changes. Not for experiments on the machine of the services, or in a pool of the
-        installation.
+        """Limits of the agents of the experiment; unset fields of it are unchanged, too, except those that
+        `removed` names. Excludes the other changes. Not for experiments on the machine of the services,
+        or in a pool of the installation.
         """
 
     def __init__(

@@ -1,13 +1,14 @@
-"""Conversion of limits of agents from JSON."""
+"""Conversion of limits of agents from JSON and to JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError
 from svc_manager.domain.agent_limits import AgentLimits
-from svc_manager.web.records.scalars import parse_duration, to_seconds
+from svc_manager.web.records.scalars import duration_text, parse_duration, to_seconds
 
 _LARGEST_COUNT: Final = 2**31 - 1
 _MS_PER_S: Final = 1_000
@@ -17,8 +18,8 @@ def agent_limits_from_json(data: Mapping[str, Any]) -> AgentLimits:
     """Convert fields of a platform's section that limit agents; raise if malformed.
 
     Args:
-        data: at least one of `minAgents`, `maxAgents`, `idleTime`, `maxAgentTime`, `maxCost` and
-            `costPerAgentHour`; null leaves a limit as it is.
+        data: at least one of `minAgents`, `maxAgents`, `idleTime`, `maxAgentTime`, `maxCost`,
+            `costPerAgentHour` and `remove`, a list of such names; null leaves a limit as it is.
 
     Raises:
         InvalidArgumentError: a field has another name or type, or none is given.
@@ -31,6 +32,30 @@ def agent_limits_from_json(data: Mapping[str, Any]) -> AgentLimits:
         raise InvalidArgumentError("params", f"must have one of {_NAMES}")
     values = {_FIELDS[name][0]: _FIELDS[name][1](value, name) for name, value in given.items()}
     return AgentLimits(**values)
+
+
+def agent_limits_to_json(message: config_pb2.AgentLimits) -> dict[str, Any]:
+    """Return the limits that are set, under the names of a platform's section."""
+    out: dict[str, Any] = {}
+    if message.HasField("min_agents"):
+        out["minAgents"] = message.min_agents
+    if message.HasField("max_agents"):
+        out["maxAgents"] = message.max_agents
+    if message.HasField("idle_time"):
+        out["idleTime"] = duration_text(message.idle_time)
+    if message.HasField("max_agent_time"):
+        out["maxAgentTime"] = duration_text(message.max_agent_time)
+    if message.HasField("max_cost"):
+        out["maxCost"] = message.max_cost
+    if message.HasField("cost_per_agent_hour"):
+        out["costPerAgentHour"] = message.cost_per_agent_hour
+    return out
+
+
+def _names(value: object, name: str) -> tuple[str, ...]:
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return tuple(value)
+    raise InvalidArgumentError(name, "must be a list of names of limits", value)
 
 
 def _count(value: object, name: str) -> int:
@@ -56,6 +81,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[object, str], Any]]]] = {
     "maxAgentTime": ("max_agent_time_ms", _milliseconds),
     "maxCost": ("max_cost", _amount),
     "costPerAgentHour": ("cost_per_agent_hour", _amount),
+    "remove": ("removed", _names),
 }
 """Field of `AgentLimits`, and the conversion of its value, by JSON name."""
 _NAMES: Final = ", ".join(_FIELDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
+from svc_manager.web.records.agent_limits import agent_limits_to_json
 from svc_manager.web.records.config import config_to_json, optimize_mode
 from svc_manager.web.records.remarks import remarks_record
 from svc_manager.web.records.scalars import (
@@ -41,6 +42,8 @@ def profile(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
         out["bestTrialId"] = experiment.best_trial_id
     if experiment.HasField("remarks"):
         out["remarks"] = remarks_record(experiment.remarks)
+    if experiment.HasField("agent_limits"):
+        out["agentLimits"] = agent_limits_to_json(experiment.agent_limits)
     return out
 
 

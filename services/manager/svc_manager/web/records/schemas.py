@@ -154,6 +154,18 @@ COMPONENTS: Final[dict[str, Any]] = {
             "bestValue": ANY,
             "bestTrialId": TEXT,
             "remarks": component("Remarks"),
+            "agentLimits": component("AgentLimits"),
+        },
+    ),
+    "AgentLimits": record(
+        {},
+        {
+            "minAgents": INTEGER,
+            "maxAgents": INTEGER,
+            "idleTime": TEXT,
+            "maxAgentTime": TEXT,
+            "maxCost": {"type": "number"},
+            "costPerAgentHour": {"type": "number"},
         },
     ),
     "Metadata": record(

@@ -67,6 +67,18 @@ export interface Profile {
   bestValue?: Json;
   bestTrialId?: string;
   remarks?: Remarks;
+  /** Of an experiment with agents of its own. */
+  agentLimits?: AgentLimits;
+}
+
+/** Limits of the agents of an experiment; a missing one does not hold. */
+export interface AgentLimits {
+  minAgents?: number;
+  maxAgents?: number;
+  idleTime?: string;
+  maxAgentTime?: string;
+  maxCost?: number;
+  costPerAgentHour?: number;
 }
 
 /** Note, tags and star of an experiment or a trial. */

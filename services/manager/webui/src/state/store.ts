@@ -4,6 +4,7 @@ import { Client, type Page, isAbort, errorMessage } from "../api/client";
 import type {
   IntermediateRanges,
   Json,
+  JsonObject,
   Profile,
   Status,
   Trial as TrialRecord,
@@ -202,9 +203,9 @@ export class Store {
   }
 
   /** Change a value of the configuration. */
-  async update(type: string, field: string, value: Json): Promise<void> {
+  async update(type: string, params: JsonObject): Promise<void> {
     this.profile = await this.client.send<Profile>("PUT", `experiment?update_type=${type}`, {
-      params: { [field]: value },
+      params,
     });
     this.notify();
   }

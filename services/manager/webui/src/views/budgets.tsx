@@ -3,11 +3,13 @@
 import { useState } from "preact/hooks";
 
 import { errorMessage } from "../api/client";
+import type { AgentLimits } from "../api/records";
 import { durationSeconds, durationText, formatDuration } from "../format";
 import { Icon } from "../components/icon";
 import { useApp, useClock } from "../state/context";
 import type { Store } from "../state/store";
 import { countEnded } from "../state/trial";
+import { LIMIT_FIELDS, limitChange, limitTexts } from "../state/agent_limits";
 import { TimeUsed, TrialsByState } from "./progress_bars";
 
 interface Field {
@@ -114,9 +116,11 @@ function Form({ store, onDone }: { store: Store; onDone: () => void }) {
     const seconds = name === "maxExperimentDuration" ? durationSeconds(value) : null;
     return seconds ? durationText(seconds) : String(value ?? "");
   };
-  const [texts, setTexts] = useState<Record<string, string>>(() =>
-    Object.fromEntries(FIELDS.map(({ name }) => [name, now(name)])),
-  );
+  const limits = store.profile!.agentLimits;
+  const [texts, setTexts] = useState<Record<string, string>>(() => ({
+    ...Object.fromEntries(FIELDS.map(({ name }) => [name, now(name)])),
+    ...(limits && limitTexts(limits)),
+  }));
   const [problems, setProblems] = useState<Record<string, string>>({});
   const [busy, setBusy] = useState(false);
 
@@ -130,11 +134,12 @@ function Form({ store, onDone }: { store: Store; onDone: () => void }) {
       const given = read(text);
       try {
         if ("problem" in given) found[name] = given.problem;
-        else await store.update(type, name, given.value);
+        else await store.update(type, { [name]: given.value });
       } catch (error) {
         found[name] = errorMessage(error);
       }
     }
+    if (limits) Object.assign(found, await saveLimits(store, limits, texts));
     setBusy(false);
     setProblems(found);
     if (Object.keys(found).length === 0) {
@@ -142,24 +147,26 @@ function Form({ store, onDone }: { store: Store; onDone: () => void }) {
       onDone();
     }
   };
+  const field = ({ name, label, hint }: { name: string; label: string; hint: string }) => (
+    <label key={name} class="field">
+      <span>{label}</span>
+      <input
+        name={name}
+        value={texts[name]}
+        autocomplete="off"
+        aria-invalid={name in problems}
+        aria-describedby={`hint-${name}`}
+        onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
+      />
+      <small id={`hint-${name}`} class={name in problems ? "wrong" : "muted"}>
+        {problems[name] ?? hint}
+      </small>
+    </label>
+  );
   return (
     <form class="form-row" onSubmit={(event) => void save(event)}>
-      {FIELDS.map(({ name, label, hint }) => (
-        <label key={name} class="field">
-          <span>{label}</span>
-          <input
-            name={name}
-            value={texts[name]}
-            autocomplete="off"
-            aria-invalid={name in problems}
-            aria-describedby={`hint-${name}`}
-            onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
-          />
-          <small id={`hint-${name}`} class={name in problems ? "wrong" : "muted"}>
-            {problems[name] ?? hint}
-          </small>
-        </label>
-      ))}
+      {FIELDS.map(field)}
+      {limits ? LIMIT_FIELDS.map(field) : null}
       <div class="row">
         <button class="primary" disabled={busy}>
           Save
@@ -170,4 +177,22 @@ function Form({ store, onDone }: { store: Store; onDone: () => void }) {
       </div>
     </form>
   );
+}
+
+/** Save changed limits of agents in one request; return a message by field that is refused. */
+async function saveLimits(
+  store: Store,
+  limits: AgentLimits,
+  texts: Record<string, string>,
+): Promise<Record<string, string>> {
+  const { params, problems } = limitChange(limits, texts);
+  if (Object.keys(problems).length || !Object.keys(params).length) return problems;
+  try {
+    await store.update("AGENT_LIMITS", params);
+    return {};
+  } catch (error) {
+    const message = errorMessage(error);
+    const refused = LIMIT_FIELDS.find(({ name }) => message.includes(name));
+    return { [refused?.name ?? "maxAgents"]: message };
+  }
 }

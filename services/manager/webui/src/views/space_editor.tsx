@@ -16,7 +16,7 @@ export function SpaceEditor({ store, onClose }: { store: Store; onClose: () => v
   const submit = async () => {
     const read = readSpace(text);
     if ("problem" in read) return [read.problem];
-    await store.update("SEARCH_SPACE", "searchSpace", read.value);
+    await store.update("SEARCH_SPACE", { searchSpace: read.value });
     notify("Search space changed: later trials come from it.", "done");
     onClose();
     return [];

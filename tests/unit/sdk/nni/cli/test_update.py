@@ -58,10 +58,13 @@ def test_tuner_comes_from_a_file(config: config_pb2.ExperimentConfig, tmp_path: 
 def test_limits_of_agents_are_options(manager: InMemoryManager) -> None:
     manager.add_experiment("abcd1234")
     words = ["--max-agents", "8", "--max-agent-time", "50h", "--max-cost", "75"]
+    words += ["--remove", "min-agents", "--remove", "idleTime"]
 
     assert main(["update", "agents", "abcd", *words]) == DONE
 
-    expected = config_pb2.AgentLimits(max_agents=8, max_cost=75.0)
+    expected = config_pb2.AgentLimits(
+        max_agents=8, max_cost=75.0, removed=["minAgents", "idleTime"]
+    )
     expected.max_agent_time.seconds = 180_000
     assert manager.agent_limits == {"abcd1234": expected}
 
@@ -78,6 +81,8 @@ def test_limits_of_agents_are_options(manager: InMemoryManager) -> None:
         ["agents", "--max-agents", "0"],
         ["agents", "--max-agent-time", "soon"],
         ["agents", "--max-cost", "nan"],
+        ["agents", "--remove", "max-agent"],
+        ["agents", "--remove", "max-cost", "--max-cost", "2"],
     ],
 )
 def test_wrong_value_is_refused_before_a_call(words: list[str]) -> None:

@@ -87,9 +87,11 @@ def test_changes_reach_the_configuration(experiment: Experiment, manager: InMemo
 
 
 def test_limits_of_agents_are_changed(experiment: Experiment, manager: InMemoryManager) -> None:
-    experiment.update_agent_limits(min_agents=0, idle_time=timedelta(minutes=2), max_cost=75)
+    experiment.update_agent_limits(
+        min_agents=0, idle_time=timedelta(minutes=2), remove=["max_agents"]
+    )
 
-    expected = config_pb2.AgentLimits(min_agents=0, max_cost=75.0)
+    expected = config_pb2.AgentLimits(min_agents=0, removed=["maxAgents"])
     expected.idle_time.seconds = 120
     assert manager.agent_limits == {"abcd1234": expected}
 

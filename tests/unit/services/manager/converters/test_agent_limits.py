@@ -77,7 +77,13 @@ def test_limits_of_a_pool_are_replaced_as_a_whole() -> None:
 
 @pytest.mark.parametrize(
     "limits",
-    [NO_AGENT_LIMITS, ALL, AgentLimits(min_agents=0), AgentLimits(max_agent_time_ms=1_001)],
+    [
+        NO_AGENT_LIMITS,
+        ALL,
+        AgentLimits(min_agents=0),
+        AgentLimits(max_agent_time_ms=1_001),
+        AgentLimits(max_agents=2, removed=("idleTime", "maxCost")),
+    ],
 )
 def test_limits_survive_a_message(limits: AgentLimits) -> None:
     message = config_pb2.AgentLimits()
@@ -107,6 +113,14 @@ def test_sections_with_applied_limits_give_them(
     apply_limits(services, limits)
 
     assert limits_of_sections(services) == limits
+
+
+def test_limits_that_hold_no_longer_leave_all_sections() -> None:
+    services = sections({"maxAgents": 2, "idleTime": "1m", "queue": "gpu"}, {"maxAgents": 3})
+
+    apply_limits(services, NO_AGENT_LIMITS)
+
+    assert [from_value(one.options) for one in services] == [{"queue": "gpu"}, {}]
 
 
 def test_sections_keep_the_limits_that_are_unchanged() -> None:

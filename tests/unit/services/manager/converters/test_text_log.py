@@ -49,9 +49,11 @@ def test_an_update_names_what_changed() -> None:
 
 
 def test_changed_limits_of_agents_are_named() -> None:
-    line = line_of(events.AgentLimitsChanged(AgentLimits(max_agents=8, max_cost=75.0)))
+    line = line_of(
+        events.AgentLimitsChanged(AgentLimits(max_agents=8, max_cost=75.0, removed=("idleTime",)))
+    )
 
-    assert line == ("INFO", "NNIManager", "Update: maxAgents = 8, maxCost = 75.0")
+    assert line == ("INFO", "NNIManager", "Update: maxAgents = 8, maxCost = 75.0, idleTime removed")
 
 
 @pytest.mark.parametrize(

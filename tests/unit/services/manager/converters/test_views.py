@@ -64,6 +64,15 @@ def test_sections_of_platforms_show_changed_limits_of_agents() -> None:
     [service] = config_view(lab.experiment).training_services
     assert from_value(service.options) == {"maxAgents": 8, "maxAgentTime": "2h"}
 
+    view = experiment_view(lab.experiment, lab.now_ms, agent_count=1)
+    assert (view.agent_limits.max_agents, view.agent_limits.max_agent_time.seconds) == (8, 7_200)
+
+    removed = AgentLimits(removed=("maxAgents", "maxAgentTime"))
+    lab.command(inputs.ChangeAgentLimits(removed))
+
+    [service] = config_view(lab.experiment).training_services
+    assert from_value(service.options) == {}
+
 
 TUNER = config_pb2.AlgorithmConfig(name="TPE", class_args=to_value({"api_token": "hush"}))
 

@@ -10,6 +10,7 @@ from svc_manager.domain.agent_limits import (
     AgentLimits,
     check_agent_limits,
     check_has_own_agents,
+    check_removed,
 )
 
 
@@ -20,6 +21,22 @@ def test_change_keeps_the_limits_that_it_does_not_name() -> None:
 
     assert changed == AgentLimits(min_agents=0, max_agents=4, max_agent_time_ms=9_000_000)
     assert limits.changed(NO_AGENT_LIMITS) == limits
+
+
+def test_change_removes_the_limits_that_it_names() -> None:
+    limits = AgentLimits(min_agents=1, max_agents=4, idle_time_ms=1)
+
+    changed = limits.changed(AgentLimits(min_agents=2, removed=("maxAgents", "maxCost")))
+
+    assert changed == AgentLimits(min_agents=2, idle_time_ms=1)
+
+
+def test_only_limits_that_the_change_does_not_set_are_removed() -> None:
+    check_removed(AgentLimits(min_agents=2, removed=("maxAgents",)))
+    with pytest.raises(InvalidArgumentError, match="maxAgents must not have a value"):
+        check_removed(AgentLimits(max_agents=2, removed=("maxAgents",)))
+    with pytest.raises(InvalidArgumentError, match="remove must have only minAgents"):
+        check_removed(AgentLimits(removed=("max_agents",)))
 
 
 def test_limits_of_an_experiment_with_its_own_pool_may_be_changed() -> None:

@@ -67,6 +67,14 @@ def test_limits_of_agents_are_changed_and_checked_together_with_those_that_stay(
     assert emitted == [events.AgentLimitsChanged(raised)]
     assert lab.experiment.budget.agents.min_agents == 2
     assert lab.command(inputs.ChangeAgentLimits(AgentLimits(max_agents=8))) == []
+    unlimited = AgentLimits(removed=("maxAgents",))
+    assert lab.command(inputs.ChangeAgentLimits(unlimited)) == [
+        events.AgentLimitsChanged(unlimited)
+    ]
+    assert lab.experiment.budget.agents == AgentLimits(2, max_agent_time_ms=7_200_000)
+    assert lab.command(inputs.ChangeAgentLimits(unlimited)) == []
+    with pytest.raises(InvalidArgumentError, match="remove must have only minAgents"):
+        lab.command(inputs.ChangeAgentLimits(AgentLimits(removed=("agents",))))
     with pytest.raises(InvalidArgumentError, match="maxAgents must be >= minAgents, which is 2"):
         lab.command(inputs.ChangeAgentLimits(AgentLimits(max_agents=1)))
     with pytest.raises(InvalidArgumentError, match="costPerAgentHour must be given with maxCost"):

@@ -17,6 +17,12 @@ def test_time_may_be_a_text_or_a_timedelta() -> None:
     assert (change.idle_time, change.max_agent_time) == ("120s", "50h")
 
 
+def test_limits_are_removed_by_any_spelling() -> None:
+    change = agent_limits({"remove": ["max_agents", "max-cost", "idleTime"], "min_agents": 1})
+
+    assert change.remove == ["maxAgents", "maxCost", "idleTime"]
+
+
 @pytest.mark.parametrize(
     ("given", "field"),
     [
@@ -28,6 +34,9 @@ def test_time_may_be_a_text_or_a_timedelta() -> None:
         ({"max_agent_time": 7}, "maxAgentTime"),
         ({"max_cost": 0}, "maxCost"),
         ({"cost_per_agent_hour": float("inf")}, "costPerAgentHour"),
+        ({"remove": ["maxAgent"]}, "remove"),
+        ({"remove": ["remove"]}, "remove"),
+        ({"remove": ["max_cost"], "max_cost": 2}, "maxCost"),
     ],
 )
 def test_wrong_limit_is_named(given: dict[str, Any], field: str) -> None:
