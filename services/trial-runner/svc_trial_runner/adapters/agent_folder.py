@@ -50,7 +50,7 @@ def runner_id(folder: Path, given: str = "") -> str:
 
 
 def _known_id(path: Path) -> str:
-    """Read the agent id from a file; empty: there is no file, or a damaged one, now renamed.
+    """Read the agent id from a file; empty if the file is missing, or damaged: then rename it.
 
     Raises:
         OSError: the file cannot be read or renamed.
@@ -96,7 +96,7 @@ def open_work(folder: Path, code_user: CodeUser) -> None:
 
 
 def write_tools(folder: Path, trial_sdk: Path, code_user: CodeUser = SAME_USER) -> Path:
-    """Run the SDK's launcher to write the command `nni-trial` to `<folder>/bin`; return that.
+    """Run the SDK's launcher to write the command `nni-trial` to `<folder>/bin`; return the folder.
 
     Args:
         folder: parent of that folder.

@@ -46,7 +46,7 @@ class StoreLocations:
 
 @asynccontextmanager
 async def open_stores(places: StoreLocations, clock: Clock) -> AsyncIterator[OpenedStores]:
-    """Yield stores for values and for trials' files, direct or by a named manager; calls retry."""
+    """Open the blob stores, directly or through the manager, with retry of calls; yield them."""
     if not places.manager:
         async with open_blob_store(places.home, places.s3) as store:
             blobs = RetryingBlobExchange(store, clock)

@@ -31,7 +31,7 @@ class DiskCheckpointCopies:
         self._code_user = code_user
 
     def complete(self, directory: str, checkpoint: TrialCheckpoint) -> Path:
-        """Copy the folder that the trial writes, then remove earlier copies; return its path."""
+        """Copy the trial's checkpoint folder, then remove earlier copies; return the new copy."""
         with self._code_user.acting():
             root = Path(directory) / COMPLETE_CHECKPOINTS
             root.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ class DiskCheckpointCopies:
         return max(found, key=lambda one: one.order, default=None)
 
     def restore(self, directory: str, checkpoint: TrialCheckpoint | None) -> None:
-        """Replace the folder that the trial writes by a checkpoint's copy; None: remove it."""
+        """Replace the trial's checkpoint folder by a complete copy; None: remove the folder."""
         with self._code_user.acting():
             root = Path(directory) / COMPLETE_CHECKPOINTS
             for left in root.glob(f"{_UNFINISHED}*"):

@@ -38,7 +38,7 @@ COMPACT_BYTES: Final = 4 * 1024 * 1024
 
 
 class FileClaimJournal:
-    """Append-only file of the agent's claims, locked, folded at the start and compacted.
+    """Append-only file of the agent's task claims: locked, replayed at the start, compacted.
 
     Args:
         path: of the file; its folder exists.
@@ -94,7 +94,7 @@ class FileClaimJournal:
             get_logger().error("claims not on disk", path=str(self._path), error=str(error))
 
     def forget_servers(self) -> None:
-        """Remove the predecessor's servers, after they were swept."""
+        """Remove an earlier agent's process servers from the journal, once they were killed."""
         self._state.servers.clear()
         self._compact()
 

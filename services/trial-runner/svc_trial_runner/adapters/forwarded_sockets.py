@@ -1,4 +1,4 @@
-"""Sockets of bus and manager that a forward creates anew with each of its connections."""
+"""Unix sockets of bus and manager, which a port forward creates anew at each reconnection."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 
 
 class ForwardedSockets:
-    """Folder of forwarded sockets, whose present subfolder is looked up for each connection.
+    """Folder of forwarded Unix sockets; each connection looks up the current subfolder.
 
     A cut connection leaves its sockets, and a new one cannot bind them again: so each has a
     subfolder of its own.

@@ -1,4 +1,4 @@
-"""Launcher of trials on this machine: warm interpreters where possible, bash otherwise."""
+"""Launcher of trials on this machine: by preloaded interpreters where possible, else by bash."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ _WarmKey: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class _Warm:
-    """Warm interpreter that starts trials, its variables, and the time of its last start."""
+    """Preloaded (warm) interpreter that starts trials, its variables, time of its last start."""
 
     server: ProcessServer
     base: Mapping[str, str]
@@ -235,7 +235,7 @@ class LocalProcesses:
     # ends
 
     def orphan_ended(self, pid: int, status: int) -> None:
-        """Pass the end of an adopted child to the process servers; its trial's starter has died.
+        """Pass the end of an adopted orphan to the process servers, in case it ran a trial.
 
         Args:
             pid: of the child.
@@ -266,7 +266,7 @@ class LocalProcesses:
         return self._snapshot[1]
 
     def has_leftovers(self, process: TrialProcess) -> bool:
-        """Return whether processes of trials outlive their leaders: group members or daemons."""
+        """Return whether members of a trial's process group, or daemons of trials, still run."""
         return group_exists(process.identity.pid) or bool(self._orphans())
 
     def kill_orphans(self, older_than: int | None) -> int:
@@ -312,7 +312,7 @@ class LocalProcesses:
         ]
 
     def release(self, code: str, ending: Collection[int] = ()) -> None:
-        """End a code folder's warm interpreters with no trials besides `ending`; drop environments.
+        """End a code folder's warm interpreters that only run `ending`; drop cached environments.
 
         Args:
             code: the folder.
@@ -339,7 +339,7 @@ class LocalProcesses:
                 warm.server.quit()
 
     def continue_stopped(self) -> None:
-        """Send CONT to the servers that have trials: a trial may have stopped what started it."""
+        """Send SIGCONT to process servers with trials, in case a trial has stopped its starter."""
         for server in self._servers():
             if server.running:
                 signal_group(server.identity.pid, signal.SIGCONT)

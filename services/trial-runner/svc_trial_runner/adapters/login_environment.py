@@ -1,4 +1,4 @@
-"""Environment of trials on a foreign machine: that of a login, after the lines of the platform."""
+"""Environment of trials on another machine: that of a login shell after the setup lines."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ def own_roots() -> list[str]:
 
 
 class LoginEnvironments:
-    """Environment after the login scripts of bash and the lines of the platform, captured once.
+    """Environment of a bash login shell after the platform's setup lines, captured once.
 
     Variables are all that passes on to trials: they also start warm.
 
@@ -109,7 +109,7 @@ class LoginEnvironments:
             return dict(self._own)
 
     def _run(self) -> dict[str, str]:
-        """Run login scripts and lines within a time limit; return the variables. Blocks.
+        """Run login scripts and setup lines within a time limit; return the variables. Blocks.
 
         Files in memory take variables and messages: a pipe would have no end while a program that
         a login script has left in the background holds it open.

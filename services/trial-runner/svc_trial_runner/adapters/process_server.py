@@ -116,7 +116,7 @@ class ProcessServer:
 
     @property
     def gone(self) -> bool:
-        """True if it accepts no more starts."""
+        """True if the server accepts no more starts."""
         return self._gone
 
     @property

@@ -32,7 +32,7 @@ class ProcessEntry:
 
     @property
     def name(self) -> tuple[int, int]:
-        """Number and start time, which no other process of this boot has together."""
+        """Process id and start time, which together are unique since the boot."""
         return self.pid, self.start_time
 
 

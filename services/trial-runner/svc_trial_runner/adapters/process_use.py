@@ -38,7 +38,7 @@ class ProcTrialUse:
         self._code_user = code_user
 
     def read(self, leader: ProcessIdentity) -> ProcessUse | None:
-        """Read the use of a process and its descendants; None: the process has ended."""
+        """Return CPU time and memory of a process and its descendants; None: it has ended."""
         with self._code_user.acting():
             return self._read(leader)
 

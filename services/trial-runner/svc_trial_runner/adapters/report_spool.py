@@ -34,7 +34,7 @@ SEGMENT_BYTES: Final = 1024 * 1024
 
 @dataclass(slots=True)
 class _Segment:
-    """File of the report spool: path, size and number of reports that have not arrived."""
+    """File of the report spool: path, size and number of unacknowledged reports."""
 
     path: Path
     size_bytes: int = 0
@@ -43,7 +43,7 @@ class _Segment:
 
 @dataclass(slots=True)
 class _Experiment:
-    """Spool positions of an experiment's reports that have not arrived, oldest first."""
+    """Spool positions of an experiment's unacknowledged reports, oldest first."""
 
     places: deque[tuple[int, _Segment]] = field(default_factory=deque)
     """Number and segment of each report."""
@@ -76,7 +76,7 @@ class DirectoryReportSpool:
         self._broken = False
 
     def inherited(self) -> Sequence[SpooledReport]:
-        """Return the predecessor's reports, in order; call once."""
+        """Return the reports that the previous agent process left, in order; call once."""
         inherited, self._inherited = self._inherited, []
         return inherited
 
@@ -100,7 +100,7 @@ class DirectoryReportSpool:
         self._old = []
 
     def acknowledge(self, experiment_id: str, count: int) -> None:
-        """Count an experiment's oldest `count` reports as arrived; delete finished segments."""
+        """Mark an experiment's oldest `count` reports as acknowledged; delete finished segments."""
         experiment = self._experiments.get(experiment_id)
         if experiment is None or not self._segments:
             return
@@ -146,7 +146,7 @@ class DirectoryReportSpool:
             self._fault(error)
 
     def _forget_finished(self) -> None:
-        """Delete full segment files at the front whose reports have all arrived."""
+        """Delete full segment files at the front whose reports are all acknowledged."""
         while (
             self._segments
             and self._segments[0].waiting == 0

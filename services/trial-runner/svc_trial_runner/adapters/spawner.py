@@ -38,7 +38,7 @@ class Spawner:
         self._running: dict[int, str] = {}
 
     def serve(self) -> NoReturn:
-        """Poll agent's socket and ended children: start commands and report ends, until it ends."""
+        """Start commands that the agent requests and report their ends, until its socket closes."""
         wake, wake_out = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(wake_out, False)

@@ -1,4 +1,4 @@
-"""Trial API for interpreters of the user, at the end of their import path, on any machine.
+"""Trial API of the SDK, put at the end of the import path of the user's interpreters.
 
 An agent without an installation has the library in its own bundle only. The variable `PYTHONPATH`
 puts folders before the user's packages, so it has one folder with a `sitecustomize` that appends
@@ -37,7 +37,7 @@ if _spec is not None and _spec.loader is not None:
 
 
 def write_trial_api(folder: Path, library: Path) -> Path:
-    """Write hook and links to the library's packages; return the folder for `PYTHONPATH`.
+    """Write the start-up hook that makes the trial API importable; return its `PYTHONPATH` folder.
 
     Args:
         folder: parent of both; created if missing.

@@ -46,7 +46,7 @@ class StoredTrialBlobs:
             await exchange.fetch(f"{CONTENT_KIND}/{blob.sha256}", path)
 
     async def keep_checkpoint(self, attempt: AttemptKey, path: Path) -> BlobKey:
-        """Upload a checkpoint archive by hash, as that of its experiment; return hash and size."""
+        """Upload an attempt's checkpoint archive; return its content hash and size."""
         with self._exchange(attempt) as exchange:
             key = await exchange.put_file(path)
         return BlobKey(key.removeprefix(f"{CONTENT_KIND}/"), path.stat().st_size)  # noqa: ASYNC240 - one stat

@@ -242,7 +242,7 @@ class DiskTrialFolders:
             raise LaunchError(f"the trial's folder cannot be shared: {error}") from error
 
     async def release(self, directory: str) -> None:
-        """Open an ended trial's folder to the services, which read and delete its files.
+        """Let the services read and delete an ended trial's files.
 
         Nothing happens if trials run as the agent's own user.
         """

@@ -1,4 +1,4 @@
-"""Unix socket of the trials: one listener for all, which are distinguished by their tokens."""
+"""Unix socket server of the trials, which identify themselves by secret tokens."""
 
 import asyncio
 import fcntl
@@ -304,7 +304,7 @@ class UnixTrialSockets:
         return self._path
 
     def admit(self, token: str, session: TrialSession) -> None:
-        """Connect callers that present `token` to `session`."""
+        """Register a trial's token: `session` serves the connections that present it."""
         self._sessions[token] = session
 
     def catch_up(self, token: str) -> bool:

@@ -25,7 +25,7 @@ class DirectoryUploadSpool:
         self._folder = folder
 
     def inherited(self) -> list[FinishedTrial]:
-        """Return the unfinished uploads of a predecessor, oldest first; rename damaged entries."""
+        """Return uploads that the previous process left, oldest first; rename damaged entries."""
         found = []
         for path in self._folder.glob(f"*{_SUFFIX}"):
             try:
