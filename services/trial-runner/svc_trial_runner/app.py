@@ -385,7 +385,7 @@ async def _renew_for_ever(agent: Agent, clock: Clock) -> None:
 
 
 async def _tidy_for_ever(dependencies: AttemptDependencies, clock: Clock) -> None:
-    """Periodically end idle starters, wake stopped ones and retry GPU requests, for ever."""
+    """Periodically end idle interpreters, resume stopped ones and retry GPU requests, for ever."""
     while True:
         await clock.sleep(PRESENCE_EVERY_S)
         dependencies.processes.release_idle(_IDLE_S)

@@ -1,4 +1,4 @@
-"""Enrolment of an agent at the TLS front: protocols, the word, request and answer.
+"""Enrolment of an agent at the TLS front: protocols, invitation word, request and answer.
 
 A machine that is to join a pool has a word, which a person has brought there:
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentWord:
-    """Parsed word of an invitation: its secret, and the TLS front authority's fingerprint."""
+    """Parsed word (code) of an invitation: secret, and fingerprint of the TLS front's authority."""
 
     secret: str = field(repr=False)
     authority_sha256: str
@@ -61,11 +61,11 @@ class EnrolmentWord:
 
     @classmethod
     def new(cls, authority_sha256: str) -> "EnrolmentWord":
-        """Draw a word for the TLS front with this authority."""
+        """Return a new random invitation word for the TLS front with this authority."""
         return cls(secrets.token_urlsafe(_SECRET_BYTES), authority_sha256)
 
     def text(self) -> str:
-        """Return the line that a person copies."""
+        """Return the word as the line `nni1.…`, which a person copies to the machine."""
         return f"nni1.{self.secret}.{self.authority_sha256}"
 
 
@@ -100,7 +100,7 @@ class EnrolmentRequest:
 
 @dataclass(frozen=True, slots=True)
 class Enrolled:
-    """Answer: name and credentials of the new agent."""
+    """Answer to an enrolment: name and credentials of the new agent."""
 
     name: str
     bus_user: str
@@ -114,14 +114,14 @@ class Enrolled:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Answer: why the machine is not enrolled."""
+    """Answer to an enrolment: why the machine is refused, and a remedy."""
 
     reason: str
     remedy: str = ""
 
 
 def request_to_line(request: EnrolmentRequest) -> bytes:
-    """Return the line of a request."""
+    """Encode an enrolment request as a JSON line."""
     return _line(asdict(request))
 
 
@@ -143,17 +143,17 @@ def request_from_line(line: bytes) -> EnrolmentRequest:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a value can be shown, logged and encoded: JSON has lone surrogates, too."""
+    """Return whether a value is a printable text that is not empty and within the length limit."""
     return isinstance(value, str) and 0 < len(value) <= _TEXT_LIMIT and value.isprintable()
 
 
 def answer_to_line(answer: Enrolled | Refused) -> bytes:
-    """Return the line of an answer."""
+    """Encode the answer to an enrolment as a JSON line."""
     return _line(asdict(answer))
 
 
 def answer_from_line(line: bytes) -> Enrolled | Refused:
-    """Return the answer in a line.
+    """Parse a JSON line to the answer to an enrolment; raise InvalidArgumentError if invalid.
 
     Raises:
         InvalidArgumentError: the line is none.

@@ -105,7 +105,7 @@ class Processes(Protocol):
         ...
 
     def has_leftovers(self, process: TrialProcess) -> bool:
-        """Return whether processes of trials outlive their leaders: group members or daemons."""
+        """Return whether members of a trial's process group, or daemons of trials, still run."""
         ...
 
     def kill_orphans(self, older_than: int | None) -> int:
@@ -135,7 +135,7 @@ class Processes(Protocol):
         ...
 
     def continue_stopped(self) -> None:
-        """Wake starters of trials that a trial has stopped by SIGSTOP: no end would be seen."""
+        """Send SIGCONT to process servers, which a trial may have stopped by SIGSTOP."""
         ...
 
     @property
@@ -204,7 +204,7 @@ class TrialOutput(Protocol):
         ...
 
     def write_state(self, line: str) -> None:
-        """Write `.nni/state`."""
+        """Write the exit line to the trial's file `.nni/state`."""
         ...
 
     def watch(self, on_output: Callable[[], None]) -> Callable[[], None]:
@@ -220,7 +220,7 @@ class TrialFolders(Protocol):
     """Interface of trials' folders: create, open with files and pipes, release to the services."""
 
     def prepare(self, directory: str, output_folder: str = "") -> None:
-        """Open a trial's folder to a separate code user, if any; create the output folder.
+        """Create a trial's folder for a separate code user, if any, and the output folder.
 
         Raises:
             LaunchError: the folder cannot be created.
@@ -228,7 +228,7 @@ class TrialFolders(Protocol):
         ...
 
     async def release(self, directory: str) -> None:
-        """Open an ended trial's folder to the services, which read and delete its files."""
+        """Let the services read and delete an ended trial's files."""
         ...
 
     def open(self, request: TrialFilesRequest) -> TrialOutput:
@@ -268,7 +268,7 @@ class WaitingProcess(Protocol):
         ...
 
     def hand_over(self, trial: NextTrial) -> asyncio.Future[bool]:
-        """Send the next trial.
+        """Send the next trial to the process; return a future: whether it was accepted.
 
         Returns:
             True once the process has made the first request of that trial; False if it is gone.
@@ -317,7 +317,7 @@ class TrialSockets(Protocol):
         ...
 
     def admit(self, token: str, session: TrialSession) -> None:
-        """Connect callers that present `token` to `session`."""
+        """Register a trial's token: `session` serves the connections that present it."""
         ...
 
     def catch_up(self, token: str) -> bool:
@@ -356,7 +356,7 @@ class ClaimJournal(Protocol):
         ...
 
     def forget_servers(self) -> None:
-        """Remove the predecessor's servers, after they were swept."""
+        """Remove an earlier agent's process servers from the journal, once they were killed."""
         ...
 
     def close(self) -> None:
@@ -379,7 +379,7 @@ class ReportSpool(Protocol):
     """Interface of the durable queue of reports that managers have not yet received."""
 
     def inherited(self) -> Sequence[SpooledReport]:
-        """Return the predecessor's reports, in order; call once."""
+        """Return the reports that the previous agent process left, in order; call once."""
         ...
 
     def discard_inherited(self) -> None:
@@ -394,7 +394,7 @@ class ReportSpool(Protocol):
         ...
 
     def acknowledge(self, experiment_id: str, count: int) -> None:
-        """Mark the oldest `count` unacknowledged reports of an experiment as arrived."""
+        """Mark the oldest `count` unacknowledged reports of an experiment as acknowledged."""
         ...
 
     def before_forgetting(self, call: Callable[[], None]) -> None:
@@ -413,7 +413,7 @@ class TrialUse(Protocol):
     """Interface to read a trial's CPU and memory use once, and to append or delete samples."""
 
     def read(self, leader: ProcessIdentity) -> ProcessUse | None:
-        """Read the use of a process and its descendants; None: the process has ended."""
+        """Return CPU time and memory of a process and its descendants; None: it has ended."""
         ...
 
     def append(self, directory: str, line: bytes) -> None:
@@ -534,13 +534,13 @@ class FolderArchives(Protocol):
 
 
 class CheckpointCopies(Protocol):
-    """Interface of the complete checkpoints in a trial's folder, which the trial does not write.
+    """Interface of complete copies of a trial's checkpoints, kept in the trial's folder.
 
     Calls block for as long as a copy takes.
     """
 
     def complete(self, directory: str, checkpoint: TrialCheckpoint) -> Path:
-        """Copy the folder that the trial writes; remove earlier copies; return that of the copy.
+        """Copy the trial's checkpoint folder, then remove earlier copies; return the new copy.
 
         Raises:
             OSError: the folder cannot be read, or the copy not be written.
@@ -552,7 +552,7 @@ class CheckpointCopies(Protocol):
         ...
 
     def restore(self, directory: str, checkpoint: TrialCheckpoint | None) -> None:
-        """Replace the folder that the trial writes by a checkpoint's copy; None: remove it.
+        """Replace the trial's checkpoint folder by a complete copy; None: remove the folder.
 
         Raises:
             OSError: a folder cannot be read or written.
@@ -568,7 +568,7 @@ class CheckpointCopies(Protocol):
         ...
 
     def add(self, directory: str, checkpoint: TrialCheckpoint, archive: Path) -> None:
-        """Unpack the archive of a checkpoint as a copy.
+        """Unpack the downloaded archive of a checkpoint as a complete copy.
 
         Raises:
             OSError: the copy cannot be written.
@@ -577,7 +577,7 @@ class CheckpointCopies(Protocol):
         ...
 
     def pack(self, folder: Path) -> Path:
-        """Pack a copy; return the path of the archive, beside it.
+        """Pack a checkpoint's copy into an archive beside it; return the archive's path.
 
         Raises:
             OSError: a file cannot be read or written.
@@ -585,7 +585,7 @@ class CheckpointCopies(Protocol):
         ...
 
     def discard(self, directory: str) -> None:
-        """Remove all copies."""
+        """Remove all checkpoint copies in a trial's folder."""
         ...
 
 
@@ -596,15 +596,15 @@ class UploadSpool(Protocol):
     """
 
     def inherited(self) -> Sequence[FinishedTrial]:
-        """Return the trials that a predecessor has not uploaded, oldest first."""
+        """Return the trials that the previous process has not uploaded, oldest first."""
         ...
 
     def add(self, trial: FinishedTrial) -> None:
-        """Add a trial."""
+        """Add an ended trial to the queue, so that a later process can upload it."""
         ...
 
     def done(self, trial: FinishedTrial) -> None:
-        """Remove a trial."""
+        """Remove an uploaded trial from the queue."""
         ...
 
 

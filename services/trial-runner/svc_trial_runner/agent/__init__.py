@@ -1,1 +1,1 @@
-"""The agent: the tasks it holds, its presence, and access to trial logs."""
+"""Agent of one machine: its running tasks, heartbeats, and access to trial logs."""

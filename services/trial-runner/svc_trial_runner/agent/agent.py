@@ -1,4 +1,4 @@
-"""Agent: the tasks that it holds, and the orders about them."""
+"""Agent: registry of the tasks that it runs, and handlers of orders to stop, drop or drain."""
 
 import asyncio
 import secrets
@@ -42,7 +42,7 @@ _ENDED_KEPT: Final = 100_000
 
 @dataclass(slots=True)
 class _Held:
-    """Claimed task in work: its attempt's run, acknowledgement subject and last renewal."""
+    """Claimed task: run of its attempt, acknowledgement subject and time of the last renewal."""
 
     run: AttemptRun
     ack_subject: str
@@ -324,7 +324,7 @@ class Agent:
 
     @property
     def attempts(self) -> Collection[AttemptRun]:
-        """Attempts whose task is held."""
+        """Runs of the attempts whose task this agent has claimed and not yet acknowledged."""
         return [held.run for held in self._held.values()]
 
     def find(self, experiment_id: str, trial_id: str) -> AttemptRun | None:
@@ -351,6 +351,6 @@ class Agent:
 
 
 async def _unless_closed(work: Coroutine[object, object, None]) -> None:
-    """Await the work unless the bus is closed: the next agent finds it in the journal."""
+    """Await the work, ignoring a closed bus: the next agent process repeats it by the journal."""
     with suppress(UnavailableError):
         await work

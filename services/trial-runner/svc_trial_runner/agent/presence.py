@@ -1,4 +1,4 @@
-"""Publisher of the agent's presence: periodic, and soon after each change."""
+"""Publisher of the agent's presence messages (heartbeats): periodic, and after each change."""
 
 import asyncio
 from collections.abc import Callable

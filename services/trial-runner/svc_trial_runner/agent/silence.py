@@ -22,7 +22,7 @@ async def wait_silent(
     clock: Clock,
     limit_s: float,
 ) -> None:
-    """Return after `limit_s` without a bus; a connection restarts the wait, a close returns too.
+    """Wait until the bus has been unreachable for `limit_s` seconds without a break.
 
     Args:
         connected: waits until the bus is connected.

@@ -124,7 +124,7 @@ class AttemptRun:
 
     @property
     def _isolated(self) -> bool:
-        """True if the attempt is started beside no other: an earlier one was lost."""
+        """True for a retry of the trial: its process is started by a spawner of its own."""
         return self.key.attempt > 1
 
     @property
@@ -287,7 +287,7 @@ class AttemptRun:
         )
 
     def _keep_process(self, waiting: WaitingProcess) -> bool:
-        """End the attempt with success and keep its process; return False if that may not be."""
+        """End the attempt with success, keep its process for another trial; False: not possible."""
         if self.process is None or self._state.phase is not Phase.RUNNING:
             return False
         return self._dependencies.processes.wait_for_next(self.process, waiting)

@@ -88,7 +88,7 @@ class GpuAllocator:
 
     @property
     def waiting(self) -> bool:
-        """True if a trial waits; GPU users outside of this agent come and go unannounced."""
+        """True if a trial waits for GPUs, which other programs may free unannounced."""
         return bool(self._waiters)
 
     async def devices(self) -> tuple[Sequence[GpuDevice], Mapping[int, str]]:

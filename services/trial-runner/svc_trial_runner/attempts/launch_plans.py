@@ -1,4 +1,4 @@
-"""Launch plans: what all trials of an experiment start with, computed once and cached."""
+"""Launch plans: command, environment and code of an experiment's trials, computed once."""
 
 import os
 import shutil
@@ -75,7 +75,7 @@ class LaunchPlans:
         """Path of the interpreter that was found, by its name, the code folder and the PATH."""
 
     async def plan(self, work: TrialWork) -> LaunchPlan:
-        """Return a plan, cached by environment and spec; if new, fetch code; mount the storage.
+        """Return a task's plan, cached by environment and spec; fetch code, mount the storage.
 
         Raises:
             LaunchError: code or environment are not available; the text is for the user.

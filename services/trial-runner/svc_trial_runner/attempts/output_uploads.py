@@ -66,7 +66,7 @@ class OutputUploads:
             self._spool.done(trial)
 
     def end(self, directory: str) -> None:
-        """Release a folder that was kept for an attempt."""
+        """Mark a trial's folder as no longer in use by an attempt, so that it may be removed."""
         self._in_use.discard(directory)
 
     def add(self, trial: FinishedTrial) -> None:

@@ -61,7 +61,7 @@ class _Worker:
 
 
 class LeasedProcess:
-    """Process of one trial, which may run further trials after it has ended this one."""
+    """Handle of one trial on a process that may run further trials after this one has ended."""
 
     __slots__ = ("ended", "handed_back", "worker")
 
@@ -224,7 +224,7 @@ class ReusedProcesses:
             self._processes.kill(target, token)
 
     def has_leftovers(self, process: TrialProcess) -> bool:
-        """Return whether processes outlive their leaders; none does if the leader waits."""
+        """Return whether processes of the trial outlive their leader; False if the leader waits."""
         target = _target(process)
         return target is not None and self._processes.has_leftovers(target)
 
@@ -248,7 +248,7 @@ class ReusedProcesses:
         self._processes.release_idle(idle_s)
 
     def continue_stopped(self) -> None:
-        """Wake starters of trials that a trial has stopped."""
+        """Send SIGCONT to process servers that a trial may have stopped."""
         self._processes.continue_stopped()
 
 

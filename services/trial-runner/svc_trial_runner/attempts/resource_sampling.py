@@ -85,7 +85,7 @@ class ResourceSampler:
         self._tasks.start(self._sample(sampling), "resource sample")
 
     async def _sample(self, sampling: "_Sampling") -> None:
-        """Append a line, call back, and set the timer of the next one; end if the process has."""
+        """Take one sample, call back and schedule the next one; stop if the trial has ended."""
         reading_s: float | None
         try:
             async with self._turns:

@@ -22,11 +22,11 @@ REPLY_NO_NEXT: Final = b'{"ok":true,"next":null}\n'
 
 
 class ChannelError(ValueError):
-    """Refusal of a request; the text is sent to the trial."""
+    """Error of a trial's request on the socket; its text is sent to the trial."""
 
 
 class BrokenChannelError(ChannelError):
-    """Breach of the protocol, or an unauthorised caller: hang up after the reply."""
+    """Error: broken protocol or unknown token; the connection is closed after the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRequest:
-    """Word of a trial on its socket that its checkpoint folder is complete."""
+    """Message of a trial on its socket: its checkpoint folder is complete."""
 
     step: int | None = None
     """None: one more than the last."""
@@ -131,12 +131,12 @@ def _report(data: dict[str, Any], size_bytes: int) -> Report:
 
 
 def reply(**facts: object) -> bytes:
-    """Return the line that grants a request."""
+    """Return the JSON line of a successful reply, with these fields."""
     return json.dumps({"ok": True, **facts}).encode() + b"\n"
 
 
 def next_trial_reply(directory: str, variables: Mapping[str, str], unset: Iterable[str]) -> bytes:
-    """Return the line that hands a trial to a process that waits for one.
+    """Return the JSON line that gives a waiting process its next trial.
 
     Args:
         directory: working directory of the trial.
@@ -149,5 +149,5 @@ def next_trial_reply(directory: str, variables: Mapping[str, str], unset: Iterab
 
 
 def refusal(text: str) -> bytes:
-    """Return the line that refuses a request."""
+    """Return the JSON line that refuses a request, with the reason."""
     return json.dumps({"ok": False, "error": text}).encode() + b"\n"

@@ -75,7 +75,7 @@ class AttemptLost:
 
 @dataclass(frozen=True, slots=True)
 class AttemptWaits:
-    """Report: the attempt cannot start yet."""
+    """Report: the attempt cannot start yet, with the reason."""
 
     wait: WaitReason
 

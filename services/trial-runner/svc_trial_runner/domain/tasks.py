@@ -30,7 +30,7 @@ class TrialCheckpoint:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Position among all checkpoints of the trial."""
+        """Sort key among all checkpoints of the trial: attempt, then number."""
         return (self.attempt, self.number)
 
 

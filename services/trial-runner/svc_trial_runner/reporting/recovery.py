@@ -1,4 +1,4 @@
-"""Recovery of a predecessor's claims and reports, before the agent takes any task.
+"""Recovery of an earlier agent process's claims and reports, before the agent takes any task.
 
 The remaining processes were killed before. Reports that had not arrived are sent again, in
 order; a claim whose end is among them is acknowledged, any other attempt is reported lost.
@@ -93,7 +93,7 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class UnsentReport:
-    """Report of the predecessor that its manager has not received."""
+    """Report of the previous agent process that has not been acknowledged."""
 
     experiment_id: str
     claim_id: str
@@ -104,7 +104,7 @@ class UnsentReport:
 
 @dataclass(slots=True)
 class InheritedReports:
-    """Predecessor's reports: those to resend, ended claims, and next numbers by claim."""
+    """Reports that an earlier process left: those to resend, ended claims, next numbers."""
 
     unarrived: list[UnsentReport] = field(default_factory=list)
     ends_arrived: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Delivery of reports to the managers: in order, batched, durable until they have arrived."""
+"""Delivery of reports to the managers: in order, in batches, on disk until acknowledged."""
 
 import asyncio
 from collections import deque
@@ -125,7 +125,7 @@ class Reporter:
         await self._room.wait()
 
     async def wait_idle(self) -> None:
-        """Wait until all reports so far have arrived."""
+        """Wait until all reports so far are acknowledged."""
         await self._idle.wait()
 
     def _append(self, experiment_id: str, outbox: _Outbox) -> None:
