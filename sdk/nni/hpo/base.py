@@ -381,8 +381,8 @@ def generate(
         )
     pairs = list(zip(ids, items, strict=False))
     return Generated(
-        parameters=tuple(pair for pair in pairs if pair[1] is not DEFERRED),
-        deferred=tuple(parameter_id for parameter_id, item in pairs if item is DEFERRED),
+        parameters=tuple([pair for pair in pairs if pair[1] is not DEFERRED]),
+        deferred=tuple([parameter_id for parameter_id, item in pairs if item is DEFERRED]),
         exhausted=len(items) < len(ids),
     )
 

@@ -178,9 +178,9 @@ def rows_of(levels: tuple[Level, ...], placed: Mapping[str, JsonValue]) -> list[
     active: list[Level] = [levels[0]]
     while active:
         level = active.pop()
-        options = tuple(placed[column.parameter.path] for column in level.choices)
+        options = tuple([placed[column.parameter.path] for column in level.choices])
         coordinates = tuple(
-            column.coordinate(placed[column.parameter.path]) for column in level.numeric
+            [column.coordinate(placed[column.parameter.path]) for column in level.numeric]
         )
         rows.append(Row(level.index, coordinates, options))
         for column, option in zip(level.choices, options, strict=True):

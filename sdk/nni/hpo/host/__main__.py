@@ -7,6 +7,7 @@ python -m nni.hpo.host --importance < request.json               hyperparameter 
 
 import argparse
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -19,6 +20,10 @@ from nni.hpo.host.single_request import run_check, run_importance
 
 _PR_SET_PDEATHSIG: Final = 1
 """Option of `prctl(2)`: signal to this process when its parent ends."""
+
+_GC_THRESHOLDS: Final = (20_000, 20, 50)
+"""Thresholds of the cyclic garbage collector. A replay makes hundreds of thousands of objects that
+stay, which Python's own thresholds visit again and again: a tenth of its time."""
 
 
 def main() -> int:
@@ -37,6 +42,7 @@ def main() -> int:
         return run_check(sys.stdin, sys.stdout)
     if arguments.importance:
         return run_importance(sys.stdin, sys.stdout)
+    gc.set_threshold(*_GC_THRESHOLDS)
     pipe = CommandPipe(arguments.in_fd, arguments.out_fd)
     loop = CommandLoop(pipe)
     pipe.idle = loop.prepare

@@ -52,7 +52,9 @@ class CommandPipe:
             # Parsed as one array: a replay has tens of thousands of small commands.
             for command in json.loads(b"[%b]" % b",".join(self._whole_lines(chunk))):
                 yield command
-                self._handled(command.get("position"))
+                self._position = command.get("position", self._position)
+                if self.eager or time.monotonic() - self._reported_at_s > _REPORT_DELAY_S:
+                    self._report_done()
             self._report_done()
             if not self.eager and not self._more_wait():
                 self.idle()
@@ -78,13 +80,6 @@ class CommandPipe:
         line = json.dumps(message, default=plain_value, separators=(",", ":")) + "\n"
         with self._lock:
             self._write(line.encode())
-
-    def _handled(self, position: list[int] | None) -> None:
-        if position is None:
-            return
-        self._position = position
-        if self.eager or time.monotonic() - self._reported_at_s > _REPORT_DELAY_S:
-            self._report_done()
 
     def _report_done(self) -> None:
         position, self._position = self._position, None

@@ -5,7 +5,7 @@ import logging
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from nni.hpo.json_value import plain_value
 
@@ -17,8 +17,9 @@ SendMessage = Callable[[dict[str, Any]], None]
 """Callback that sends one message to the host; the host adds the position of the command."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestions:
+# A replay makes tens of thousands of the following values; a named tuple takes a third of the time
+# of a frozen dataclass.
+class Suggestions(NamedTuple):
     """Suggested configurations, how many follow later, and if the search is exhausted."""
 
     parameters: tuple[tuple[int, Any, dict[str, Any]], ...]
@@ -36,8 +37,7 @@ def released_by(algorithm: object) -> tuple[str, ...]:
     return tuple(map(str, released())) if callable(released) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class MetricCommand:
+class MetricCommand(NamedTuple):
     """Command: process a metric that a trial reported, intermediate or final."""
 
     trial_id: str
@@ -50,8 +50,7 @@ class MetricCommand:
     """True if the user added the trial by hand."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrialEndCommand:
+class TrialEndCommand(NamedTuple):
     """Command: process the end of a trial, with its final status."""
 
     trial_id: str

@@ -84,8 +84,8 @@ class TunerDriver:
         pairs = dict(generated.parameters) | self._started
         self._has_deferred = self._has_deferred or bool(generated.deferred)
         return Suggestions(
-            tuple(self._suggested(parameter_id, pairs[parameter_id]) for parameter_id in pairs),
-            deferred=len(set(generated.deferred) - pairs.keys()),
+            tuple([self._suggested(*pair) for pair in pairs.items()]),
+            deferred=len(set(generated.deferred) - pairs.keys()) if generated.deferred else 0,
             exhausted=generated.exhausted,
             released=released_by(self._tuner),
         )
@@ -119,7 +119,8 @@ class TunerDriver:
         """Return the provenance of a suggestion; with several tuners, also who proposed it."""
         proposer_of = getattr(self._tuner, "proposer_of", None)
         proposer = proposer_of(parameter_id) if callable(proposer_of) else ""
-        return self._provenance.now() | ({"tuner": str(proposer)} if proposer else {})
+        origin = self._provenance.now()
+        return origin | {"tuner": str(proposer)} if proposer else origin
 
     def metric(self, command: MetricCommand) -> None:
         """Pass an intermediate metric to the assessor, a final one to the tuner."""
@@ -162,9 +163,6 @@ class TunerDriver:
 
     def trial_end(self, command: TrialEndCommand) -> None:
         """Notify tuner and assessor of a trial's end; forget its metrics and configuration."""
-        history = self._histories.get(command.trial_id)
-        shown = history is not None and getattr(self._tuner, "learns_stopped", False)
-        timed = command.duration_s is not None and getattr(self._tuner, "learns_durations", False)
         if not command.customized:
             self._guard.call(
                 "trial_end",
@@ -172,9 +170,7 @@ class TunerDriver:
                 command.parameter_id,
                 command.success,
                 trial_job_id=command.trial_id,
-                **({} if command.success else {"event": command.event}),
-                **({"intermediate": list(history.values)} if history and shown else {}),
-                **({"duration_s": command.duration_s} if timed else {}),
+                **self._details_of(command),
             )
         if self._assessor is not None:
             self._guard.call(
@@ -183,6 +179,16 @@ class TunerDriver:
         self._histories.pop(command.trial_id, None)
         self._stop_advised.discard(command.trial_id)
         self._table.forget(command.parameter_id)
+
+    def _details_of(self, command: TrialEndCommand) -> dict[str, Any]:
+        """Return the keywords of a tuner's `trial_end` that only some ends and tuners have."""
+        details: dict[str, Any] = {} if command.success else {"event": command.event}
+        history = self._histories.get(command.trial_id)
+        if history is not None and getattr(self._tuner, "learns_stopped", False):
+            details["intermediate"] = list(history.values)
+        if command.duration_s is not None and getattr(self._tuner, "learns_durations", False):
+            details["duration_s"] = command.duration_s
+        return details
 
     def import_data(self, data: object, *, own: bool = False) -> None:
         """Import samples into the tuner; own earlier ones by `resume_search` if it has it."""

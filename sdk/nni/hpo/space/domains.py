@@ -115,6 +115,9 @@ class UniformDomain:
         Raises:
             ValueError: the value lies outside the domain.
         """
+        # The common case, evaluated for each result of a replay.
+        if type(value) is float and self.q is None and self.low <= value <= self.high:
+            return value
         number = _as_float(value)
         snapped = self.snap(min(max(number, self.low), self.high))
         if not _close(number, snapped, abs(self.high - self.low)):
@@ -187,6 +190,8 @@ class IntegerDomain:
         Raises:
             ValueError: the value lies outside the domain.
         """
+        if type(value) is int and self.lower <= value < self.upper:  # the common case
+            return value
         number = _as_float(value)
         if number != int(number) or not self.lower <= number < self.upper:
             raise ValueError(f"must be an integer in [{self.lower}, {self.upper}), got {value!r}")
@@ -334,9 +339,12 @@ class Space:
     """A feasible configuration; None if there are no constraints."""
     has_priors: bool = field(init=False, compare=False, repr=False)
     """True if any parameter, those of branches included, has a user prior."""
+    keys: frozenset[str] = field(init=False, compare=False, repr=False)
+    """Keys of the parameters of this level."""
 
     def __post_init__(self) -> None:
-        """Look for user priors."""
+        """Look for user priors; collect the keys."""
+        object.__setattr__(self, "keys", frozenset(entry.key for entry in self.parameters))
         object.__setattr__(self, "has_priors", any(map(_has_prior, self.parameters)))
 
     def broken(self, configuration: JsonValue) -> Constraint | None:

@@ -4,7 +4,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Final, NoReturn
 
 from nni.hpo.json_value import JsonValue
@@ -310,27 +310,27 @@ def _place(
     ignore: frozenset[str],
     found: dict[str, object],
 ) -> None:
-    if not isinstance(configuration, Mapping):
+    if not isinstance(configuration, dict | Mapping):  # a check for dict alone is a fast one
         raise ValueError(f"{where or 'configuration'}: must be a dict, got {configuration!r:.200}")  # noqa: TRY004 - one type for all faults of an input
-    expected = {parameter.key for parameter in space.parameters}
-    given = configuration.keys() - ignore
-    if given != expected:
-        missing, surplus = sorted(expected - given), sorted(map(str, given - expected))
+    keys: Set[object] = configuration.keys()
+    given = keys - ignore if ignore else keys
+    if given != space.keys:
+        missing, surplus = sorted(space.keys - given), sorted(map(str, given - space.keys))
         raise ValueError(
             f"{where or 'configuration'}: keys must be those of the search space; "
             f"missing {missing}, unknown {surplus}"
         )
     for parameter in space.parameters:
-        value = configuration[parameter.key]
+        value, domain = configuration[parameter.key], parameter.domain
         try:
-            if not isinstance(parameter.domain, ChoiceDomain):
-                found[parameter.path] = parameter.domain.check(value)
+            if not isinstance(domain, ChoiceDomain):
+                found[parameter.path] = domain.check(value)
                 continue
-            position = parameter.domain.position(value)
+            position = domain.position(value)
         except ValueError as error:
             raise ValueError(f"parameter {parameter.path!r}: {error}") from None
         found[parameter.path] = position
-        option = parameter.domain.options[position]
+        option = domain.options[position]
         if isinstance(option, Branch):
             inside = f"parameter {parameter.path!r}"
             _place(option.space, value, inside, frozenset({"_name"}), found)
