@@ -1,4 +1,4 @@
-"""Command line of the local shape: `python -m svc_standalone [run | up | down | status]`."""
+"""Command line of the local deployment: `python -m svc_standalone [run | up | down | status]`."""
 
 import argparse
 import json

@@ -104,7 +104,7 @@ def become_service(received: Sequence[int], title: TitleArea) -> ServiceStart:
 
 
 def place_descriptors(output: int, received: Sequence[int], numbers: Sequence[int]) -> None:
-    """Open standard streams, move descriptors to their numbers, close the others below them.
+    """Set up standard streams, move received descriptors to their numbers, close the others.
 
     Args:
         output: descriptor of standard output and standard error.

@@ -1,4 +1,4 @@
-"""Supervisor of the child processes of the local shape."""
+"""Supervisor of the child processes of the local deployment: the bus and all services."""
 
 import asyncio
 import itertools
@@ -73,7 +73,7 @@ class Supervisor:
         self._halted = HaltSign.open(settings.store)
 
     async def start(self) -> dict[str, Mapping[str, str]]:
-        """Start all children but those on demand; return readiness facts; raise if late or failed.
+        """Start all children but those on demand; return their reports; raise if late or failed.
 
         Raises:
             FailedPreconditionError: a child repeatedly ends before it is ready.
@@ -123,7 +123,7 @@ class Supervisor:
         return {name: child.pid for name, child in self._children.items() if child.running}
 
     async def _run_on_demand(self, name: str) -> None:
-        """Wait until a child is demanded, then run it like the others."""
+        """Wait until a child is requested, then run it like the others."""
         await self._demands[name]()
         get_logger().info("child demanded", child=name)
         await self._run_forever(name)
