@@ -17,7 +17,7 @@ class HostSink(Protocol):
         ...
 
     def on_end(self, reason: str) -> None:
-        """Handle the host's end, once, after its last output, with the cause in words.
+        """Handle the host's end, once, after its last output, with the cause as text.
 
         Args:
             reason: cause of the end in words, with exit code or signal.

@@ -64,7 +64,7 @@ class ChildHost:
             self._encoding = asyncio.create_task(self._encode(), name=f"host lines {self.pid}")
 
     async def _encode(self) -> None:
-        """Encode queued commands in order, off the loop, and send them; else kill the host."""
+        """Encode queued commands in order, off the loop, and send them; on error kill the host."""
         try:
             while self._unencoded:
                 size_bytes, commands = self._unencoded.popleft()

@@ -143,7 +143,7 @@ class PastReport:
 
 @dataclass(frozen=True, slots=True)
 class ImportReports:
-    """Command to a host: reports of trials, which its assessor knew before the hand-over."""
+    """Command to a host: pass on reports of trials that its assessor knew before a hand-over."""
 
     urgent: ClassVar[bool] = False
 

@@ -11,7 +11,7 @@ ATTEMPTS: Final = 3
 
 @dataclass(slots=True)
 class FailureLedger:
-    """Counter of hosts that ended in a row at the same event, to detect a fatal one.
+    """Counter of hosts that ended in a row at the same event, to detect a fatal event.
 
     The end of an idle host is not counted: no event can have caused it. An event that a later host
     has handled is cleared: the earlier ends had another cause.

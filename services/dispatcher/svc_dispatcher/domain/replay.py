@@ -17,7 +17,7 @@ from svc_dispatcher.domain.values import ExperimentSetup, Payload, Position
 
 @dataclass(frozen=True, slots=True)
 class RecordedGeneration:
-    """One generation of an algorithm from the log: host commands and recorded answers."""
+    """One generation (construction) of an algorithm in the log: host commands, recorded answers."""
 
     number: int
     """1 at creation, one more at each resume."""
@@ -257,7 +257,7 @@ class ReplayProgress:
 
 @dataclass(frozen=True, slots=True)
 class TrialDifference:
-    """Update of a replay: a suggestion that differs, and the trial that was made of it."""
+    """Update of a replay: a suggestion that differs, and the trial that ran it."""
 
     difference: SuggestionDifference
     trial_id: str

@@ -104,7 +104,7 @@ class Suggestion:
 
 
 def generation_seed(seed: int, generation: int) -> int:
-    """Derive a generation's seed from the experiment's; the first one keeps it.
+    """Derive the seed for the n-th construction of an algorithm; the first has the experiment's.
 
     A resumed experiment would otherwise draw the configurations of its first generation again.
     """

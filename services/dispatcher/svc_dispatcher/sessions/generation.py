@@ -77,7 +77,7 @@ class GenerationOwner(Protocol):
 
 
 class GenerationRun:
-    """Run of one generation: folds the log, sends commands to a host, reports its outputs.
+    """Run of one generation (one construction of the algorithm): folds the log, drives a host.
 
     Args:
         experiment: session that the run belongs to.
