@@ -11,7 +11,7 @@ _PREDECESSOR: Final = re.compile(r"(docker\.io/)?(msranni|nnimsra)/nni(:|@|\Z)")
 
 
 def default_image(version: str) -> str:
-    """Return the image of the agent of a version of NNI."""
+    """Return the name of the default container image of agents for a version of NNI."""
     return f"{IMAGE}:{version}"
 
 

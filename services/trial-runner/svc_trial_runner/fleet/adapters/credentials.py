@@ -29,7 +29,7 @@ class SupervisorCredentials:
         return AgentCredentials(issued.user, issued.password, issued.token)
 
     async def revoke(self, names: Sequence[AgentName]) -> None:
-        """Revoke credentials."""
+        """Revoke the credentials of agents by their names."""
         await self._channel.revoke([str(name) for name in names])
 
 

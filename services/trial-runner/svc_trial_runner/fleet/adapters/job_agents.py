@@ -1,4 +1,4 @@
-"""Parts that adapters share whose agents are jobs of a cluster and come in by the TLS front."""
+"""Shared parts of adapters whose agents are cluster jobs that connect by the TLS front."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -46,7 +46,7 @@ def raise_first(problems: Iterable[PlatformProblem]) -> None:
 
 
 def rule_error(broken: PlatformProblem) -> PlatformError:
-    """Return the permanent error of a broken rule of a section."""
+    """Convert a problem of a section to a permanent PlatformError."""
     words = f"{broken.field} {broken.rule}, got {broken.value!r}"
     return PlatformError(words, broken.remedy, permanent=True)
 
@@ -169,7 +169,7 @@ def job_agent_settings(
     grace_s: float,
     version: str,
 ) -> AgentSettings:
-    """Return the settings of an agent in a job's container, which comes in by the TLS front.
+    """Return the settings of an agent in a job's container, which connects by the TLS front.
 
     Args:
         platform: of the pool.

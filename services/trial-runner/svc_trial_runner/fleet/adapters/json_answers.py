@@ -1,4 +1,4 @@
-"""Typed reads of the JSON that the REST API of a platform answers."""
+"""Typed access to the JSON responses of a platform's REST API."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class JsonPart:
         )
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of an object.
+        """Return this part as an object; raise AnswerError if it is none.
 
         Raises:
             AnswerError: the part is no object.
@@ -57,7 +57,7 @@ class JsonPart:
         return JsonPart(self.source, self.fields().get(name), path)
 
     def items(self) -> list["JsonPart"]:
-        """Return the items of a list.
+        """Return the items of this part, a list; raise AnswerError if it is none.
 
         Raises:
             AnswerError: the part is no list.
@@ -70,7 +70,7 @@ class JsonPart:
         ]
 
     def integer(self) -> int | None:
-        """Return an integer; None: it is null or missing.
+        """Return this part as an integer; None: it is null or missing.
 
         Raises:
             AnswerError: the part has another type.
@@ -80,7 +80,7 @@ class JsonPart:
         return self.value
 
     def checked(self, needed: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the fields of an object in which named ones are texts.
+        """Return this part as an object after a check that named fields are texts.
 
         Args:
             needed: names of texts that are not empty.

@@ -82,7 +82,7 @@ class LocalAgentsAdapter:
         """Numbers of the processes that were listed as running."""
 
     async def check(self) -> list[PlatformProblem]:
-        """Return which of the options `slots` and `gpuIndices` break a rule."""
+        """Return problems of the options `slots` and `gpuIndices`."""
         options = self._context.section.options
         problems = []
         slots = options.get(SLOTS_OPTION, 1)

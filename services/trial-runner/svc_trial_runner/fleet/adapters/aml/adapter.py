@@ -154,7 +154,7 @@ class AmlAdapter:
                 raise
 
     async def agents(self) -> list[PlatformAgent]:
-        """Return the agents that have a job, with Azure's words and the state of the compute."""
+        """Return the agents that have a job, with Azure's reasons and the state of the compute."""
         jobs = await self._jobs()
         words = ""
         if any(map(is_waiting, jobs.values())):
@@ -256,7 +256,7 @@ class AmlAdapter:
         """Do nothing: connections are closed after each request, and jobs continue."""
 
     async def _jobs(self) -> _Jobs:
-        """Return jobs of the pool by agent: also new, unlisted ones, but no forgotten ones."""
+        """Return the pool's jobs by agent: new ones before Azure lists them, no deleted ones."""
         listed = await asyncio.to_thread(self._api.jobs, tag_of(self._context.installation))
         jobs = dict(own_jobs(self._context, listed, "name"))
         self._unlisted -= jobs.keys()

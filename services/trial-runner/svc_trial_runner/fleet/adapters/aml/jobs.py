@@ -1,4 +1,4 @@
-"""Command jobs that agents are: what is submitted, and what a job's state means."""
+"""Azure ML command jobs that run agents: what is submitted, and what a job's state means."""
 
 from collections.abc import Iterator, Mapping
 from shlex import quote
@@ -32,7 +32,7 @@ def tag_of(installation: str) -> str:
 def job_of(
     options: AmlOptions, agent: AgentName, environment_id: str, datastore: str, path: str
 ) -> dict[str, Any]:
-    """Return the properties of an agent's job; its settings are an input, and no part of it.
+    """Return the properties of an agent's job, which gets the agent's settings as an input file.
 
     Args:
         options: of the section.

@@ -90,7 +90,7 @@ def parse_options(section: Mapping[str, object]) -> AmlOptions:
 
 
 def option_problems(section: Mapping[str, object]) -> list[PlatformProblem]:
-    """Return which rules a section breaks without a request."""
+    """Return problems of the section's options, found without a request to Azure."""
     options = parse_options(section)
     return [
         *missing_problems(section, _REQUIRED),

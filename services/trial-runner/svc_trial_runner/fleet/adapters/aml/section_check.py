@@ -70,7 +70,7 @@ def _workspace_problem(options: AmlOptions, error: PlatformError) -> PlatformPro
 
 
 def _compute_rule(compute: Mapping[str, Any]) -> str:
-    """Return which rule a compute target breaks; empty: none."""
+    """Return why a compute target cannot run agents, as a broken rule; empty: it can."""
     kind = str(compute.get("computeType") or "")
     if kind not in COMPUTE_TYPES:
         return f"must be one of {', '.join(COMPUTE_TYPES)}, and is of type {kind or 'unknown'}"

@@ -61,7 +61,7 @@ class WorkspaceApi:
         return mapping(self._send("GET", path).get("properties"))
 
     def default_store(self) -> BlobStoreLocation:
-        """Return where the default datastore of the workspace is.
+        """Return name, account and container of the workspace's default datastore.
 
         Raises:
             PlatformError: Azure cannot be reached or refuses, or the datastore is no blob store.
@@ -172,7 +172,7 @@ class WorkspaceApi:
         return self._requests.send_json(method, target, body)
 
     def _listed(self, page: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the jobs of a page; raise if it is not one.
+        """Return the jobs of a response page; raise PlatformError if it is no list of jobs.
 
         An empty list would mean that all agents have ended.
         """

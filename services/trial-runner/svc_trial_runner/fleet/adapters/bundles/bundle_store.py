@@ -176,7 +176,7 @@ class DirectoryBundleStore:
 
 
 def pack_files(files: Mapping[str, Content], target: BinaryIO) -> None:
-    """Write a compressed tar; the same files give the same bytes.
+    """Write files as a compressed tar that is reproducible: equal files give equal bytes.
 
     Args:
         files: name to content.

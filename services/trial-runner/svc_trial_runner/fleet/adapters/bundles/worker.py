@@ -1,4 +1,4 @@
-"""Program of a worker: `probe`, `unpack`, `start` and so on, for adapters of any transport.
+"""Program that runs on a worker machine: commands `probe`, `unpack`, `start` and others.
 
 `WorkerCommands` makes its command lines, and sends the program itself on stdin before what a
 command reads: nothing has to be there but Python. Standard library only; it works on Linux.

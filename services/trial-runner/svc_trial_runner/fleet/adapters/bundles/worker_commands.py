@@ -118,7 +118,7 @@ class WorkerCommands:
         return replace(self, interpreter=interpreter)
 
     def probe(self) -> WorkerCommand:
-        """Return the command for the facts about a machine, see `read_facts`."""
+        """Return the command that reports facts about a machine; see `read_facts`."""
         return self._command("probe")
 
     def unpack(self, bundle: Path) -> WorkerCommand:
@@ -163,7 +163,7 @@ class WorkerCommands:
         )
 
     def status(self, prefix: str = "") -> WorkerCommand:
-        """Return the command for the states of the agents whose names begin with a prefix.
+        """Return the command that reports the states of agents whose names begin with a prefix.
 
         Its report has `agents`, mappings with `name`, `state` (`prepared`, `running`, `ended`, or
         `elsewhere` for an agent of another machine that shares the home), `host`, `bundle`,
@@ -235,7 +235,7 @@ class WorkerCommands:
 
 
 def _home_word(path: str) -> str:
-    """Return a path as a word of the shell in which `~/` is the home."""
+    """Quote a path for the shell, with a leading `~/` as the home folder."""
     if path == "~":
         return '"$HOME"'
     if path.startswith("~/"):

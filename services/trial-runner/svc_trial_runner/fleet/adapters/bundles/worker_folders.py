@@ -127,7 +127,7 @@ class WorkerFolders:
 
 
 def checked_word(word: str) -> str:
-    """Return a word that can name a folder; raise WorkerError for another one.
+    """Return the word if it can name a folder; raise WorkerError otherwise.
 
     Raises:
         WorkerError: it is empty, or has other characters than letters, digits, `.`, `_` and `-`.
@@ -140,7 +140,7 @@ def checked_word(word: str) -> str:
 
 @contextmanager
 def file_errors(folder: Path) -> Iterator[None]:
-    """Raise WorkerError for an OSError in the block."""
+    """Convert an OSError in the block to a WorkerError with a remedy."""
     try:
         yield
     except OSError as error:
@@ -148,7 +148,7 @@ def file_errors(folder: Path) -> Iterator[None]:
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder with mode 0700; close one of this user that others may write to.
+    """Create a folder with mode 0700; take write permission from others if it exists.
 
     Raises:
         OSError: it cannot be created, or is a link or another user's.

@@ -23,7 +23,7 @@ def start_time(pid: int) -> int | None:
 
 
 def runs(pid: int, started: int) -> bool:
-    """Return whether the process of this number is the one that started then."""
+    """Return whether a process of this id and start time runs."""
     return pid > 0 and start_time(pid) == started
 
 

@@ -47,7 +47,7 @@ _UNSUPPORTED: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 class LimitedLog:
-    """Log file that starts anew at its limit; the one before is kept beside it.
+    """Log file that is rotated at a size limit; one earlier file is kept.
 
     Args:
         path: of the file; output is appended.
@@ -74,7 +74,7 @@ class LimitedLog:
 
 
 def lock_agent(folder: Path) -> int | None:
-    """Lock an agent's folder; return the descriptor, also where locks do not exist; None: taken.
+    """Lock an agent's folder; return the descriptor, even without lock support; None: it is taken.
 
     Raises:
         OSError: the file of the lock cannot be created.
@@ -143,7 +143,7 @@ class Tether:
 
 
 def detach() -> None:
-    """Go on in a child that the caller of this process does not wait for."""
+    """Fork and continue in the child; the parent exits, so that its caller need not wait."""
     if os.fork():
         os._exit(0)
 

@@ -104,7 +104,7 @@ class DlcAdapter:
         await self._context.front.open()
 
     async def capacity(self) -> int | None:
-        """Return None: the quota of the user decides."""
+        """Return None: the user's quota at PAI-DLC decides how many jobs run."""
         return None
 
     async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
@@ -132,7 +132,7 @@ class DlcAdapter:
             raise
 
     async def agents(self) -> list[PlatformAgent]:
-        """Return the agents that have a job, with the words of PAI-DLC."""
+        """Return the agents that have a job, with the reasons that PAI-DLC gives."""
         found = {name: platform_agent(name, job) for name, job in await self._jobs()}
         return [found[name] for name in sorted(found)]
 

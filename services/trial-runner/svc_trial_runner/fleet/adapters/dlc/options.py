@@ -76,7 +76,7 @@ def parse_options(section: Mapping[str, object]) -> DlcOptions:
 def option_problems(
     section: Mapping[str, object], secrets: Mapping[str, str]
 ) -> list[PlatformProblem]:
-    """Return which rules a section breaks without a request.
+    """Return problems of the section's options, found without a request to PAI-DLC.
 
     Args:
         section: options without secret values.

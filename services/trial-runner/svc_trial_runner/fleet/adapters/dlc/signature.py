@@ -16,7 +16,7 @@ _UNRESERVED: Final = "-_.~"
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """Key of a user of Alibaba Cloud."""
+    """Access key of an Alibaba Cloud user: id and secret."""
 
     id: str
     secret: str = field(repr=False)

@@ -1,1 +1,1 @@
-"""TLS front of the installation: the way in for agents on machines that do not reach loopback."""
+"""TLS front: the installation's TLS reverse proxy, by which agents on other machines connect."""

@@ -40,7 +40,7 @@ def check_host(host: str) -> None:
 
 
 def with_host(endpoint: FrontEndpoint, host: str, *, published: bool = False) -> FrontEndpoint:
-    """Return the TLS front under another host; raise PlatformError if it listens on loopback only.
+    """Return the TLS front's endpoint with another host; raise PlatformError if on loopback only.
 
     Args:
         endpoint: of the front.

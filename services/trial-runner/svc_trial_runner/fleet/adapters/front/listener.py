@@ -38,7 +38,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter, str], Awaitable[No
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """Service on loopback that connections are passed on to."""
+    """Route to a service on loopback, to which the TLS front's connections are relayed."""
 
     host: str
     port: int

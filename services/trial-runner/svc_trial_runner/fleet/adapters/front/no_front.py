@@ -1,4 +1,4 @@
-"""Front of an installation that has none."""
+"""TLS front of an installation that has none: opening it always fails."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ class NoFront:
     """`Front` and `FrontRegistry` of a front that cannot be opened."""
 
     def of_platform(self, pool: str, key: str, host: str = "") -> "NoFront":
-        """Return this front."""
+        """Return this object, whatever the platform is."""
         del pool, key, host
         return self
 
@@ -19,7 +19,7 @@ class NoFront:
         del protocol, serve
 
     async def release(self, pool: str) -> None:
-        """Do nothing."""
+        """Do nothing: no TLS front is open."""
 
     @property
     def endpoint(self) -> FrontEndpoint | None:

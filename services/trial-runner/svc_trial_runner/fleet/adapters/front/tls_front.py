@@ -48,7 +48,7 @@ class FrontSettings:
 
 
 class TlsFront:
-    """TLS listener that leads to bus, manager and enrolment, open while it has a user.
+    """TLS reverse proxy to bus, manager and enrolment, open while a platform uses it.
 
     Args:
         settings: folder, host and port.
@@ -93,7 +93,7 @@ class TlsFront:
         return self._certificate
 
     async def wait_changed(self, known: FrontEndpoint | None) -> None:
-        """Wait until the endpoint is another one than a known one."""
+        """Wait until the endpoint differs from a known one."""
         while self._endpoint == known:
             await self._changed.wait()
 

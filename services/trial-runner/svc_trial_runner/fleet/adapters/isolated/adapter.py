@@ -1,4 +1,4 @@
-"""Adapter whose platform's adapter runs in a child process of the fleet."""
+"""Proxy of a platform adapter that runs in a child process of the fleet."""
 
 import asyncio
 import contextlib
@@ -63,7 +63,7 @@ _UNPREPARED: Final = frozenset({"check", "prepare", "leftovers", "clean_rest"})
 
 
 class IsolatedAdapter:
-    """`PlatformAdapter` whose calls are served by a child process, started at the first one.
+    """`PlatformAdapter` whose calls are served by a child process, started at the first call.
 
     A child that crashes, or does not end a call within its time limit, fails that call with
     `PlatformError`. The next call starts another child, the first time at once and then after a
@@ -101,7 +101,7 @@ class IsolatedAdapter:
         return None if self._child is None or self._child.ended else self._child.pid
 
     async def check(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks; see `PlatformAdapter`."""
+        """Return problems of the section; see `PlatformAdapter`."""
         return read_problems(await self._call("check"))
 
     async def prepare(self) -> None:

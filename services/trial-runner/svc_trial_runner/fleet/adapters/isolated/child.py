@@ -41,7 +41,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 class FleetServices:
-    """`BundleStore` and `Front` that call the fleet."""
+    """`BundleStore` and `Front` of the child process, which forward calls to the fleet."""
 
     def __init__(self) -> None:
         self._peer: Peer | None = None

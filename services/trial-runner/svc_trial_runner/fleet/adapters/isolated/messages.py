@@ -69,7 +69,7 @@ def read_names(texts: Sequence[str]) -> list[AgentName]:
 
 
 def write_orders(orders: Sequence[AgentOrder]) -> list[dict[str, Any]]:
-    """Return the fields of orders; secrets are among them."""
+    """Encode orders to start agents as JSON objects, secrets included."""
     return [{**asdict(order), "name": str(order.name)} for order in orders]
 
 
@@ -115,12 +115,12 @@ def read_agents(found: Sequence[Mapping[str, Any]]) -> list[PlatformAgent]:
 
 
 def write_problems(problems: Sequence[PlatformProblem]) -> list[dict[str, Any]]:
-    """Return the fields of problems."""
+    """Encode problems of a section as JSON objects."""
     return [asdict(problem) for problem in problems]
 
 
 def read_problems(found: Sequence[Mapping[str, Any]]) -> list[PlatformProblem]:
-    """Return problems from their fields."""
+    """Decode problems of a section from JSON objects."""
     return [PlatformProblem(**fields) for fields in found]
 
 

@@ -29,5 +29,5 @@ class RestartBackoff:
         return RestartBackoff(ends, ended_s + delay_s)
 
     def delay_s(self, now_s: float) -> float:
-        """Return the time until the next start is allowed; 0: it is."""
+        """Return the seconds until the next start is allowed; 0 if it is allowed now."""
         return max(0.0, self.allowed_from_s - now_s)

@@ -160,7 +160,7 @@ class KubernetesAdapter:
         return None
 
     async def _replace_secret(self, order: AgentOrder) -> None:
-        """Create the secret of an agent; an earlier one has credentials that are revoked."""
+        """Create an agent's secret, replacing an earlier one, whose credentials are revoked."""
         settings = write_agent_settings(self._settings(order))
         manifest = secret_manifest(order.name, self._labels, settings)
         try:
@@ -223,7 +223,7 @@ class KubernetesAdapter:
         self._changed.set()
 
     async def leftovers(self) -> list[Leftover]:
-        """Return agents of the installation's jobs, pods and secrets, by pool and platform."""
+        """Return the installation's agents with jobs, pods or secrets, by pool and platform."""
         query = {"labelSelector": selector(labels_of_installation(self._context.installation))}
         found: dict[tuple[str, str], set[str]] = {}
         for path in (self._jobs, PODS, SECRETS):

@@ -26,7 +26,7 @@ _LOST_POD: Final = "BackoffLimitExceeded"
 
 
 def object_agent(item: Mapping[str, Any]) -> AgentName | None:
-    """Return the agent that a job, pod or secret belongs to; None: it is not one of a fleet."""
+    """Return the agent that a job, pod or secret belongs to; None: it belongs to no agent."""
     return parse_agent_name(str(item.get("metadata", {}).get("labels", {}).get(AGENT_LABEL, "")))
 
 
@@ -62,7 +62,7 @@ def platform_agent(
     warnings: Sequence[str] = (),
     end_of: Callable[[Mapping[str, Any]], WorkloadEnd | None] = end_of_job,
 ) -> PlatformAgent | None:
-    """Return an agent as its job and pod show it; None: the job is none of a fleet.
+    """Return an agent's phase and reason from its job and pod; None: the job runs no agent.
 
     Args:
         job: of the agent, or another object whose pod the agent's is.
@@ -186,7 +186,7 @@ def _pending(
 
 
 def warning_texts(events: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the words of warnings by the name of their job or pod, the latest ones first."""
+    """Return the texts of warning events by job or pod name, the latest ones first."""
     found: dict[str, list[str]] = {}
     latest_first = sorted(events, key=_time_of_event, reverse=True)
     for event in latest_first:

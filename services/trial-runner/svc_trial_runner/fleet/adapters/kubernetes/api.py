@@ -127,7 +127,7 @@ class KubernetesApi:
         is_over: Callable[[], bool],
         query: Mapping[str, object],
     ) -> bool:
-        """Wait for a change of a list; return whether there was one before the limit or the end.
+        """Wait for a change of a list; return whether one came before the limit or `is_over`.
 
         A version that the server has forgotten (410 Gone) counts as a change.
 
@@ -229,7 +229,7 @@ class KubernetesApi:
 
 
 def refused(error: KubernetesRefusalError) -> PlatformError:
-    """Return the error of a platform that refuses."""
+    """Convert a refusal of the API server to a PlatformError."""
     return platform_error(error.refusal)
 
 

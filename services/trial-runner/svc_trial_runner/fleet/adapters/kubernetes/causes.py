@@ -1,4 +1,4 @@
-"""Kubernetes's words for refused, waiting and ended agents, and what a person can do about them."""
+"""Kubernetes's messages about refused, waiting and ended agents, and what a person can do."""
 
 import re
 from collections.abc import Mapping
@@ -111,12 +111,12 @@ def parse_refusal(status: int, body: object, text: str) -> Refusal:
 
 
 def shortened(text: str) -> str:
-    """Return words of Kubernetes in one line of limited length."""
+    """Return a message of Kubernetes as one line of limited length."""
     return " ".join(text.split())[:WORDS_LIMIT]
 
 
 def remedy_of(words: str) -> str:
-    """Return a remedy for a cause in Kubernetes's words; empty: unknown."""
+    """Return the remedy for a message of Kubernetes; empty: unknown."""
     for pattern, remedy in _REMEDIES:
         if re.search(pattern, words, re.IGNORECASE):
             return remedy
@@ -124,7 +124,7 @@ def remedy_of(words: str) -> str:
 
 
 def explained(words: str) -> str:
-    """Return words of Kubernetes with the remedy, if there is one."""
+    """Return a message of Kubernetes with its remedy, if one is known."""
     remedy = remedy_of(words)
     return f"{shortened(words)}; {remedy}" if remedy else shortened(words)
 
@@ -154,7 +154,7 @@ def platform_error(refusal: Refusal) -> PlatformError:
 
 
 def launch_failure(name: AgentName, refusal: Refusal) -> LaunchFailure:
-    """Return why an agent was not launched."""
+    """Convert the API server's refusal to the LaunchFailure of an agent."""
     error = platform_error(refusal)
     return LaunchFailure(name, refusal.message, error.remedy, error.permanent)
 

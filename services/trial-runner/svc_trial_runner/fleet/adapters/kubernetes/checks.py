@@ -46,7 +46,7 @@ def cluster_problems(
     job: dict[str, Any],
     kind: WorkloadKind = JOBS,
 ) -> list[PlatformProblem]:
-    """Return which rules a section breaks on its cluster; start nothing. Blocks.
+    """Return the problems that a cluster has with a section; start nothing. Blocks.
 
     Args:
         api: of the cluster.
@@ -130,7 +130,7 @@ def _may(api: KubernetesApi, namespace: str, group: str, resource: str, verb: st
 
 
 def _missing_objects(api: KubernetesApi, options: KubernetesOptions) -> Iterator[PlatformProblem]:
-    """Yield problems of names that the cluster does not have; those one may not see are left."""
+    """Yield a problem for each named object that the cluster lacks; skip those one may not see."""
     core = "/api/v1/namespaces/{namespace}"
     wanted = [
         *((f"secrets[{i}].name", f"{core}/secrets", str(one["name"]), "Secret of the namespace")
@@ -195,7 +195,7 @@ def _found(ask: Callable[[], _Found]) -> _Found | None:
 def broken_quotas(
     options: KubernetesOptions, quotas: Sequence[Mapping[str, Any]]
 ) -> list[PlatformProblem]:
-    """Return problems of requests over a whole quota, or missing though a quota asks for them.
+    """Return problems: resource requests over a quota, or missing though a quota requires them.
 
     Args:
         options: of the section.

@@ -93,7 +93,7 @@ def secret_manifest(
 def owner_patch(
     job: Mapping[str, Any], api_version: str = "batch/v1", kind: str = "Job"
 ) -> dict[str, Any]:
-    """Return the patch after which a secret is removed together with its agent's object."""
+    """Return the patch that makes an agent's object own its secret, so that both are removed."""
     reference = {
         "apiVersion": api_version,
         "kind": kind,
@@ -186,7 +186,7 @@ def role_template(
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with changes: mappings key by key, named items of lists by their names.
+    """Return a deep merge of changes into an object: mappings by key, list items by `name`.
 
     Items without a name, as in `tolerations`, are appended.
     """
@@ -241,7 +241,7 @@ def _pod_spec(options: KubernetesOptions, order: AgentOrder, version: str) -> di
 
 
 def _first_container(options: KubernetesOptions, order: AgentOrder, version: str) -> dict[str, Any]:
-    """Return the first container, which alone has the secret and copies the settings from it."""
+    """Return the init container, which alone mounts the secret and copies the settings from it."""
     # A quota of a namespace may ask for requests and limits of each container.
     resources = {
         kind: {name: each for name, each in amounts.items() if name in {"cpu", "memory"}}

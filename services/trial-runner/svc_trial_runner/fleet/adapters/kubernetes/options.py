@@ -197,7 +197,7 @@ def parse_options(options: Mapping[str, object]) -> KubernetesOptions:
 
 
 def option_problems(options: Mapping[str, object]) -> list[PlatformProblem]:
-    """Return which rules the options break without a look at the cluster."""
+    """Return problems of the section's options, found without contacting the cluster."""
     problems = [
         PlatformProblem(key, f"must be {_KINDS[reader]}", repr(options[key])[:80])
         for key, (_, reader) in _READERS.items()
@@ -208,7 +208,7 @@ def option_problems(options: Mapping[str, object]) -> list[PlatformProblem]:
 
 
 def parsed_problems(options: KubernetesOptions) -> list[PlatformProblem]:
-    """Return which rules options of the right types break."""
+    """Return problems of options that have the right types: values and their combinations."""
     return [
         *_name_problems(options),
         *_choice_problems(options),

@@ -37,18 +37,18 @@ class WorkloadKind:
 
     @property
     def api_version(self) -> str:
-        """Group and version as objects have them."""
+        """API group and version, as in an object's `apiVersion`."""
         return f"{self.group}/{self.version}"
 
     @property
     def path(self) -> str:
-        """Path of the objects of a namespace, which is still to be filled in."""
+        """API path of the objects of a namespace, with the placeholder `{namespace}`."""
         return f"/apis/{self.api_version}/namespaces/{{namespace}}/{self.plural}"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadEnd:
-    """End of an agent's object: whether it failed, and the words of Kubernetes."""
+    """End of an agent's object: whether it failed, and Kubernetes's message."""
 
     failed: bool
     words: str = ""
@@ -75,13 +75,13 @@ class Workload(ABC):
 
     @abstractmethod
     def problems(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks without a look at the cluster."""
+        """Return problems of the section, found without contacting the cluster."""
 
     @abstractmethod
     def manifest(
         self, order: AgentOrder, pool_labels: Mapping[str, str], version: str
     ) -> dict[str, Any]:
-        """Return the object of an agent.
+        """Return the manifest of the object that runs an agent.
 
         Args:
             order: of the agent.
@@ -118,7 +118,7 @@ class JobWorkload(Workload):
         self.options = parse_options(section)
 
     def problems(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks; see `Workload`."""
+        """Return problems of the section's options; see `Workload`."""
         return option_problems(self._section)
 
     def manifest(
@@ -133,7 +133,7 @@ class JobWorkload(Workload):
 
 
 def condition_end(item: Mapping[str, Any], success: str) -> WorkloadEnd | None:
-    """Return an object's end, failed or not, by its conditions, with their words; None: no end.
+    """Return an object's end, failed or not, and its message, by its conditions; None: no end.
 
     Args:
         item: object with `status.conditions`.

@@ -148,7 +148,7 @@ class OpenpaiAdapter:
                 raise
 
     async def agents(self) -> list[PlatformAgent]:
-        """Return the agents whose job has not ended, or was not stopped, with OpenPAI's words."""
+        """Return the agents whose job has not ended, or was not stopped, with OpenPAI's reasons."""
         found = []
         for name, job in await self._jobs():
             forgotten = job.get("executionType") == _STOP or name in self._forgotten

@@ -1,4 +1,4 @@
-"""Jobs of OpenPAI that agents are: documents of its job protocol, version 2.
+"""OpenPAI jobs that run agents, as documents of its job protocol, version 2.
 
 The settings of an agent are a secret of the job: OpenPAI hides it from other users, and puts its
 value into the commands within the container only.

@@ -67,7 +67,7 @@ def parse_options(section: Mapping[str, object]) -> OpenpaiOptions:
 def option_problems(
     section: Mapping[str, object], secrets: Mapping[str, str]
 ) -> list[PlatformProblem]:
-    """Return which rules a section breaks without a look at the cluster.
+    """Return problems of the section's options, found without contacting the cluster.
 
     Args:
         section: options without secret values.

@@ -70,7 +70,7 @@ class AdaptDlWorkload(Workload):
         )
 
     def problems(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks; see `Workload`."""
+        """Return problems of the section's options; see `Workload`."""
         names = {new: old for old, new in _NAMES.items()}
         problems = [
             replace(one, field=names.get(one.field, one.field))

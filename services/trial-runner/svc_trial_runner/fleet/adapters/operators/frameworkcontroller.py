@@ -106,7 +106,7 @@ class FrameworkWorkload(Workload):
         self.options = role_options(self._base, self._first)
 
     def problems(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks; see `Workload`."""
+        """Return problems of the section's options; see `Workload`."""
         problems = [*base_problems(self._section), *self._own_problems()]
         return problems or pod_problems(self.options, self._first)
 

@@ -62,7 +62,7 @@ def parse_role(field: str, given: Mapping[str, Any], count_field: str = "replica
 def role_problems(
     field: str, given: Mapping[str, Any], count_field: str = "replicas"
 ) -> Iterator[PlatformProblem]:
-    """Yield which rules a role breaks; see `parse_role`."""
+    """Yield the problems of a role's fields; see `parse_role`."""
     count = given.get(count_field)
     if count is not None and not _count(count):
         rule = "must be a whole number of at least 1"
@@ -93,7 +93,7 @@ def role_options(base: KubernetesOptions, role: PodRole) -> KubernetesOptions:
 
 
 def pod_problems(options: KubernetesOptions, role: PodRole) -> list[PlatformProblem]:
-    """Return which rules the options of a role's pods break, by the names of the role's fields."""
+    """Return problems of the options of a role's pods, under the names of the role's fields."""
     names = {
         "image": f"{role.field}.dockerImage",
         "cpus": f"{role.field}.cpuNumber",
@@ -111,7 +111,7 @@ def base_options(section: Mapping[str, object]) -> KubernetesOptions:
 
 
 def base_problems(section: Mapping[str, object]) -> list[PlatformProblem]:
-    """Return which rules the shared options and the storage of a section break."""
+    """Return problems of the shared options and the storage of a section."""
     own = {name: value for name, value in section.items() if name not in ROLE_OPTIONS}
     return [*option_problems(own), *storage_problems(section.get("storage"))]
 
@@ -148,7 +148,7 @@ def _source(given: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def storage_problems(given: object) -> list[PlatformProblem]:
-    """Return which rules the section `storage` breaks."""
+    """Return problems of the section `storage`."""
     if given is None:
         return []
     if not isinstance(given, Mapping):

@@ -224,7 +224,7 @@ class RayAdapter:
         return {**over, **found}
 
     def _silent(self, name: AgentName, state: ActorState) -> PlatformAgent | None:
-        """Return an agent as last seen if it ran and its actor is silent now; else None.
+        """Return an agent as last seen if it ran and its actor gives no reply now; else None.
 
         An actor never waits for resources again: its node is busy, or cannot be reached.
         """

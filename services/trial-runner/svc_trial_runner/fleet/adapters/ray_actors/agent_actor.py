@@ -54,7 +54,7 @@ def run_program(
 
 
 class BundleActor:
-    """Actor that has a bundle, for the nodes that need it.
+    """Ray actor that holds a bundle, from which agents on other nodes fetch it.
 
     Args:
         content: of the bundle.

@@ -67,7 +67,7 @@ class RayCluster(Protocol):
         ...
 
     async def hold_bundle(self, name: str, bundle: Path) -> None:
-        """Start the actor that has a bundle, unless it exists."""
+        """Start the actor that holds a bundle for the nodes, unless it exists."""
         ...
 
     async def names(self) -> set[str]:

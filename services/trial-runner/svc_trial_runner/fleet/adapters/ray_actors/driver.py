@@ -38,7 +38,7 @@ _MISMATCH: Final = re.compile(r"version mismatch", re.IGNORECASE)
 
 
 class ActorRefusedError(PlatformError):
-    """Error of an actor that Ray does not take."""
+    """Error: Ray refuses to create an actor."""
 
 
 class RayDriver:
@@ -75,7 +75,7 @@ class RayDriver:
         return await self._call(lambda: self._run(arguments, on_all_nodes=on_all_nodes))
 
     async def hold_bundle(self, name: str, bundle: Path) -> None:
-        """Start the actor that has a bundle; see `RayCluster`."""
+        """Start the actor that holds a bundle for the nodes; see `RayCluster`."""
         await self._call(lambda: self._hold_bundle(name, bundle))
 
     async def names(self) -> set[str]:

@@ -87,7 +87,7 @@ def parse_options(options: Mapping[str, object]) -> RayOptions:
 
 
 def option_problems(options: Mapping[str, object]) -> list[PlatformProblem]:
-    """Return which rules the options break without a look at the cluster."""
+    """Return problems of the section's options, found without contacting the cluster."""
     problems = [
         PlatformProblem(name, f"must be {_RULES[own]}", repr(options[name])[:80])
         for name, own in FIELDS.items()

@@ -1,4 +1,4 @@
-"""Commands on a machine over its SSH connection: the worker's program, and that of the sockets."""
+"""Commands over a machine's SSH connection: the worker's program, and the socket program."""
 
 import asyncio
 import inspect
@@ -118,7 +118,7 @@ async def call_worker(
 
 
 def worker_error(machine: Machine, failure: WorkerFailure) -> MachineError:
-    """Return an error of the worker's program as one of a machine's entry."""
+    """Convert an error of the worker's program to the error of a machine's entry."""
     name = _FIELDS.get(failure.code, "host")
     values = {"pythonPath": machine.python_path, "folder": machine.folder}
     return MachineError(
@@ -133,7 +133,7 @@ def worker_error(machine: Machine, failure: WorkerFailure) -> MachineError:
 
 @cache
 def channel_program() -> bytes:
-    """Return the program of the sockets, which is sent before each call."""
+    """Return the source of the socket program, which is sent before each call."""
     return inspect.getsource(worker_channel).encode()
 
 

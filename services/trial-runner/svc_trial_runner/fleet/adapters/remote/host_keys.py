@@ -1,4 +1,4 @@
-"""Host keys: which are trusted, and what happens to one that no file of known hosts has."""
+"""Host keys of SSH servers: files of known hosts, and the policy for unknown keys."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Lasting link to one machine: connected again with back-off, with its forwards renewed."""
+"""Persistent SSH connection to one machine: reconnects with back-off, renews port forwards."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ def pause_s(failures: int) -> float:
 
 
 class MachineLink:
-    """Connection to one machine that is opened again when it is cut.
+    """SSH connection to one machine that reconnects with back-off when it is cut.
 
     Once used it connects by itself, after pauses that grow, as long as an error is not permanent: a
     wrong password that is tried again and again locks accounts. `session(retry=True)` tries again.
@@ -57,7 +57,7 @@ class MachineLink:
         self._closed = False
 
     async def session(self, *, retry: bool = False) -> Session:
-        """Return the session; wait for the first try, with `retry` for another one; or raise.
+        """Return the SSH session; connect first, or again with `retry`; raise if not connected.
 
         The first call waits for the first try; later ones do not wait for a machine that is gone.
 
@@ -147,7 +147,7 @@ class MachineLink:
             await self._pause(pause_s(failures))
 
     def _unexpected(self, error: Exception) -> MachineError:
-        """Return the error of a machine for one that no rule knows."""
+        """Convert an unexpected exception to the error of a machine."""
         words = f"cannot be used: {type(error).__name__}: {str(error)[:200]}"
         return MachineError(self.machine, "host", words, self.machine.host, "it is tried again")
 

@@ -73,7 +73,7 @@ def _prefix(index: int | None) -> str:
 
 
 def parse_login(section: PlatformSection) -> tuple[Machine | None, list[PlatformProblem]]:
-    """Return the login node that a section names by `host`, and the rules that its login breaks.
+    """Return the login node that a section names by `host`, and the problems of its fields.
 
     Args:
         section: whose own fields are those of the login; secret values are looked up by name.
@@ -89,7 +89,7 @@ def parse_login(section: PlatformSection) -> tuple[Machine | None, list[Platform
 
 
 def parse_machines(section: PlatformSection) -> tuple[list[Machine], list[PlatformProblem]]:
-    """Return the machines of a section, and the rules that it breaks.
+    """Return the machines of a section, and the problems of their entries.
 
     Args:
         section: a section of the platform `remote`; secret values are looked up by path.
@@ -139,7 +139,7 @@ def _duplicates(machines: Sequence[Machine]) -> list[PlatformProblem]:
 
 
 class _EntryReader:
-    """Reader of the fields of one entry; collects the rules that they break."""
+    """Reader of the fields of one machine's entry; collects their problems."""
 
     def __init__(
         self,

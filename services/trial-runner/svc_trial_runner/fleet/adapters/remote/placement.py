@@ -8,7 +8,7 @@ from svc_trial_runner.fleet.domain.agents import AgentName, AgentOrder, LaunchFa
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """Machine as placement sees it: limit and number of agents, or the error that bars it."""
+    """Machine as placement sees it: limit and number of agents, or the error that excludes it."""
 
     limit: int | None
     """Agents that it may have at once; None: as many as are ordered."""

@@ -79,7 +79,7 @@ class Session:
 
     @property
     def commands(self) -> WorkerCommands:
-        """Maker of the worker's command lines, with the interpreter once it is known."""
+        """Builder of the worker's command lines, with the interpreter once it is known."""
         return self._commands
 
     async def facts(self) -> WorkerFacts:
@@ -241,7 +241,7 @@ class Session:
         return str(report["address"]), int(report["port"])
 
     async def _keep(self, relay: "asyncssh.SSHClientProcess[bytes]") -> None:
-        """Write to a relay, which ends when its input is silent; close the connection if it ends.
+        """Send heartbeats to a relay until it ends; then close the connection unless replaced.
 
         The owner of the session opens both again.
         """

@@ -50,7 +50,7 @@ _RENEW_S: Final = 6 * 3600.0
 
 
 def open_folder(key: str) -> dict[str, str]:
-    """Make a key's folder where socket paths fit, and a subfolder; return path and name."""
+    """Create a key's socket folder, where paths are short, and a subfolder; return both."""
     error: OSError | None = None
     for parent in _parents():
         base = parent / f"nni-{os.getuid()}-{key}"
@@ -68,7 +68,7 @@ def open_folder(key: str) -> dict[str, str]:
 
 
 def publish(base: Path, name: str) -> None:
-    """Make a subfolder the current one and remove all others."""
+    """Make a socket subfolder the current one, and remove all others."""
     _make_private(base)
     draft = base / f".{name}"
     draft.write_text(name, "ascii")
@@ -136,7 +136,7 @@ def _add(process_id: int, ids: dict[int, int], poll: select.poll) -> None:
 
 
 async def relay(folder: Path, bus_port: int, manager_port: int) -> None:
-    """Pass connections of sockets on to ports of the loopback interface until the input ends."""
+    """Relay connections of Unix sockets to loopback ports until the input ends."""
     servers = [
         await asyncio.start_unix_server(_passing_to(port), folder / name)
         for name, port in ((BUS_SOCKET, bus_port), (MANAGER_SOCKET, manager_port))
@@ -146,7 +146,7 @@ async def relay(folder: Path, bus_port: int, manager_port: int) -> None:
 
 
 async def listen(port: int, target: int, peers: list[str]) -> None:
-    """Pass connections of other machines on to a port of the loopback interface.
+    """Relay connections of other machines to a loopback port until the input ends or is silent.
 
     It ends with its input, or when that was silent for `SILENCE_S`.
 

@@ -114,7 +114,7 @@ class SlurmAdapter:
     # Checks
 
     async def check(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks: of its own, of partition and nodes, of Slurm."""
+        """Return problems of the section; if none, of partition, nodes and a test submission."""
         problems = self._broken_rules()
         if problems:
             return problems
@@ -124,7 +124,7 @@ class SlurmAdapter:
             return [error.problem("platform", PLATFORM)]
 
     def _broken_rules(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks without a look at the cluster."""
+        """Return problems of login and options, found without contacting the cluster."""
         return [*self._login_problems, *option_problems(self._context.section.options)]
 
     async def _cluster_problems(self) -> list[PlatformProblem]:

@@ -1,4 +1,4 @@
-"""Ways of a pool's agents to bus and manager, opened before agents are started, and kept."""
+"""Connections of a pool's agents to bus and manager, opened before agents are started."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 
 
 class AgentConnections:
-    """Way of agents to bus and manager: loopback, the TLS front, or the relay of a login node.
+    """Connection of agents to bus and manager: by loopback, TLS front or a login node's relay.
 
     The relay is used where Slurm's commands are on a login node, unless the configuration has a
     `nniManagerIp`, by which nodes reach this machine.
@@ -43,7 +43,7 @@ class AgentConnections:
         self._known: ConnectionSettings | None = None
 
     async def open(self, partitions: Sequence[Partition], nodes: Sequence[ComputeNode]) -> None:
-        """Find the way from the nodes of the section's partition; open front and relay if needed.
+        """Choose how the partition's nodes connect; open TLS front and relay if needed.
 
         Raises:
             PlatformError: there is no way.
@@ -65,7 +65,7 @@ class AgentConnections:
             )
 
     async def settings(self) -> ConnectionSettings:
-        """Return how an agent that is started now connects; open the way if it is not.
+        """Return the connection settings of an agent started now; open front or relay before.
 
         Raises:
             PlatformError: there is no way.

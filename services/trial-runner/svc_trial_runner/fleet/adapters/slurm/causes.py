@@ -1,4 +1,4 @@
-"""Slurm's words for pending, ended and failed jobs: their meaning and what a person can do."""
+"""Slurm's reasons for pending, ended and failed jobs: their meaning and what a person can do."""
 
 import re
 from collections.abc import Mapping
@@ -128,7 +128,7 @@ _REFUSALS: Final[tuple[tuple[str, Cause], ...]] = (
 
 
 def pending_reason(job: SlurmJob) -> str:
-    """Return why a job is pending: Slurm's words, with meaning and remedy if they are known."""
+    """Return why a job is pending: Slurm's reason, with meaning and remedy if they are known."""
     if not job.reason:
         return ""
     cause = pending_cause(job.reason)
@@ -146,7 +146,7 @@ def pending_cause(reason: str) -> Cause:
 
 
 def end_reason(job: SlurmJob) -> str:
-    """Return why a job has ended: Slurm's words, meaning, remedy; empty if it is COMPLETED."""
+    """Return why a job has ended: Slurm's state, meaning, remedy; empty if it is COMPLETED."""
     cause = _ENDED.get(job.state)
     if cause is not None and not cause.text:
         return ""
@@ -178,7 +178,7 @@ def job_reason(job: SlurmJob) -> str:
 
 
 def refusal(errors: str) -> Cause:
-    """Return the cause of a failed command by its stderr; the text ends with Slurm's words."""
+    """Return the cause of a failed command by its stderr; the text ends with Slurm's message."""
     words = " ".join(line.strip() for line in errors.splitlines() if line.strip())[:400]
     for pattern, cause in _REFUSALS:
         if re.search(pattern, words):

@@ -31,7 +31,7 @@ class CommandRunner(Protocol):
     async def run(
         self, arguments: Sequence[str], *, content: Iterable[bytes] = (), limit_s: float
     ) -> CommandResult:
-        """Return the outcome of a command, which is ended after a time.
+        """Run a command, return its output and exit status; kill it at a time limit and raise.
 
         Args:
             arguments: name of the program and its arguments.
@@ -44,7 +44,7 @@ class CommandRunner(Protocol):
         ...
 
     async def connect(self) -> None:
-        """Connect to the machine now, also after an error that another try alone does not end.
+        """Connect to the machine now, even after a permanent error such as a refused login.
 
         Raises:
             PlatformError: it cannot be connected.
@@ -67,7 +67,7 @@ class LocalCommandRunner:
     async def run(
         self, arguments: Sequence[str], *, content: Iterable[bytes] = (), limit_s: float
     ) -> CommandResult:
-        """Return the outcome of a command in a process group of its own; see `CommandRunner`."""
+        """Run a command in a process group of its own; return its outcome; see `CommandRunner`."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *arguments,
@@ -96,7 +96,7 @@ class LocalCommandRunner:
 
 
 class UnusableRunner:
-    """Runner of a login that breaks a rule: each command raises it, so that none runs elsewhere.
+    """Runner for an invalid login: each command raises its error instead of running elsewhere.
 
     Args:
         broken: the rule.

@@ -1,4 +1,4 @@
-"""Slurm's commands, with their output as values and their words as errors."""
+"""Slurm's commands, with their output parsed and their messages as errors."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -181,7 +181,7 @@ class Partition:
 
     @property
     def job_time_s(self) -> int | None:
-        """Limit of a job that gives none."""
+        """Time limit, in seconds, of a job that sets none; None: no limit."""
         return self.default_time_s or self.max_time_s
 
 

@@ -75,7 +75,7 @@ class LoginNode:
         return self._relay_address
 
     async def connect(self) -> None:
-        """Connect now, also after an error that another try alone does not end.
+        """Connect now, even after a permanent error such as a refused login.
 
         Raises:
             MachineError: it cannot be connected.
@@ -85,7 +85,7 @@ class LoginNode:
     async def run(
         self, arguments: Sequence[str], *, content: Iterable[bytes] = (), limit_s: float
     ) -> CommandResult:
-        """Return the outcome of a command on the login node; see `CommandRunner`."""
+        """Run a command on the login node; return its outcome; see `CommandRunner`."""
         session = await self._link.session()
         return await session.run(shlex.join(arguments), content, limit_s)
 

@@ -46,7 +46,7 @@ class LoginRunner:
         return "" if self._node is None else self._node.relay_address
 
     async def connect(self) -> None:
-        """Connect now, also after an error that another try alone does not end.
+        """Connect now, even after a permanent error such as a refused login.
 
         Raises:
             PlatformError: the extra is not installed, or the login node cannot be connected.
@@ -56,7 +56,7 @@ class LoginRunner:
     async def run(
         self, arguments: Sequence[str], *, content: Iterable[bytes] = (), limit_s: float
     ) -> CommandResult:
-        """Return the outcome of a command on the login node; see `CommandRunner`."""
+        """Run a command on the login node; return its outcome; see `CommandRunner`."""
         node = await self._loaded()
         return await node.run(arguments, content=content, limit_s=limit_s)
 

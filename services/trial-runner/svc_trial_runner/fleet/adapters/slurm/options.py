@@ -121,7 +121,7 @@ def parse_options(options: Mapping[str, object]) -> SlurmOptions:
 
 
 def option_problems(options: Mapping[str, object]) -> list[PlatformProblem]:
-    """Return which rules the options break without a look at the cluster."""
+    """Return problems of the section's options, found without contacting the cluster."""
     problems = [
         PlatformProblem(name, "must be " + _RULES[_kind(field)], repr(options[name])[:80])
         for name, field in FIELDS.items()

@@ -32,7 +32,7 @@ def nodes_of(partition: Partition, nodes: Sequence[ComputeNode]) -> list[Compute
 def broken_limits(
     options: SlurmOptions, partitions: Sequence[Partition], nodes: Sequence[ComputeNode]
 ) -> list[PlatformProblem]:
-    """Return which limits of its partition and nodes the section breaks.
+    """Return problems of options that exceed the limits of their partition and its nodes.
 
     Args:
         options: of the section.

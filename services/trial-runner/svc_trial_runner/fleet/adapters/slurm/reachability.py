@@ -1,4 +1,4 @@
-"""Ways from compute nodes to bus and manager, which may be on another machine."""
+"""Connections from compute nodes to bus and manager, which may be on another machine."""
 
 import asyncio
 import socket
@@ -56,7 +56,7 @@ class LoginRelay(Protocol):
         ...
 
     async def open_relay(self, python: str, front_port: int, peers: Iterable[str]) -> str:
-        """Open it unless it is open; return its `host:port` on the network of the nodes.
+        """Open the relay unless it is open; return its `host:port` on the network of the nodes.
 
         Raises:
             PlatformError: the login node cannot be connected, or refuses.
@@ -142,6 +142,6 @@ async def way_in(
 
 
 def connection(endpoints: InstallationEndpoints) -> ConnectionSettings:
-    """Return how agents reach bus and manager."""
+    """Return settings of a direct connection to bus and manager, with TLS if the bus has it."""
     kind = ConnectionKind.TLS if endpoints.bus.startswith(_TLS) else ConnectionKind.DIRECT
     return ConnectionSettings(kind, endpoints.bus, endpoints.manager_grpc)

@@ -53,7 +53,7 @@ def parse_options(section: Mapping[str, object]) -> ServiceOptions:
 
 
 def option_problems(section: Mapping[str, object]) -> list[PlatformProblem]:
-    """Return which rules these options break."""
+    """Return problems of poll interval and `pythonVersion` in a section."""
     problems = poll_problems(parse_options(section).poll_interval_s)
     version = section.get("pythonVersion")
     if version is not None and _version(version) is None:

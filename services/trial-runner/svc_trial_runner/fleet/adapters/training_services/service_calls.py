@@ -101,7 +101,7 @@ class ServiceCalls:
         await self._call("set_cluster_metadata", key, value)
 
     async def clean_up(self) -> None:
-        """Release everything of the service.
+        """Call the service's `clean_up`, which releases its resources.
 
         Raises:
             TrainingServiceError: the service fails.
@@ -130,7 +130,7 @@ class ServiceCalls:
 
 
 def agent_of(job: TrialJobDetail) -> AgentName | None:
-    """Return the agent that a job runs, by its tags; None: it is not one of a fleet."""
+    """Return the agent that a job runs, by its tags; None: it runs no agent."""
     tags: Iterable[object] = job.tags or (() if job.form is None else job.form.tags)
     names = (parse_agent_name(tag) for tag in tags if isinstance(tag, str))
     return next((name for name in names if name is not None), None)
