@@ -1,4 +1,4 @@
-"""Messages of pools and values of the domain, both ways."""
+"""Conversion between protobuf messages of pools and domain values, both ways."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -186,7 +186,7 @@ def front_to_bytes(
 
 
 def front_state_to_bytes(endpoint: FrontEndpoint | None) -> bytes:
-    """Return the message with the address of the TLS front; None: it is closed."""
+    """Return a `PoolFront` message with the TLS front's address; without one if it is closed."""
     message = invitation_service_pb2.PoolFront(pool=LOCAL_POOL)
     if endpoint is not None:
         message.address = endpoint.address
@@ -295,12 +295,12 @@ def presence_from_bytes(name: AgentName, payload: bytes) -> PresenceReceived:
 
 
 def drain_to_bytes() -> bytes:
-    """Return the order to an agent to take no more trials."""
+    """Return the encoded order to an agent to take no more trials."""
     return task_pb2.RunnerControl(drain_runner=task_pb2.DrainRunner()).SerializeToString()
 
 
 def slots_to_bytes(slots: int) -> bytes:
-    """Return the order to an agent to run another number of trials at once."""
+    """Return the encoded order to an agent to run another number of trials at once."""
     order = task_pb2.SetRunnerSlots(slots=slots)
     return task_pb2.RunnerControl(set_runner_slots=order).SerializeToString()
 

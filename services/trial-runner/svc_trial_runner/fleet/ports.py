@@ -47,7 +47,7 @@ class PlatformAdapter(Protocol):
     """
 
     async def check(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks, after asking the platform; start nothing."""
+        """Return problems of the section, after asking the platform; start nothing."""
         ...
 
     async def prepare(self) -> None:
@@ -182,7 +182,7 @@ class FrontEndpoint:
 
 
 class Front(Protocol):
-    """Interface of the installation's TLS listener, which leads to bus and manager."""
+    """Interface of the installation's TLS front, a reverse proxy to bus and manager."""
 
     async def open(self) -> FrontEndpoint:
         """Return the address of the TLS front, opened if it is not open; safe to repeat.
@@ -212,7 +212,7 @@ class FrontRegistry(Protocol):
 
 
 class ObservableFront(Protocol):
-    """Interface of the front towards the publication of its state: endpoint, wait for a change."""
+    """Interface of the TLS front for publishing its state: endpoint, wait for a change."""
 
     @property
     def endpoint(self) -> FrontEndpoint | None:
@@ -220,7 +220,7 @@ class ObservableFront(Protocol):
         ...
 
     async def wait_changed(self, known: FrontEndpoint | None) -> None:
-        """Wait until the endpoint is another one than a known one."""
+        """Wait until the endpoint differs from a known one."""
         ...
 
 

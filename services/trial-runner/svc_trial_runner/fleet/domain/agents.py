@@ -53,7 +53,7 @@ class AgentName:
 
 
 def parse_agent_name(name: str) -> AgentName | None:
-    """Return the parts of an agent's name; None if a platform's job is none of a fleet."""
+    """Return the parts of an agent's name; None if a platform's job has another kind of name."""
     match = _NAME.match(name)
     if match is None or len(name) > NAME_LIMIT_CHARACTERS:  # others may name a job alike
         return None

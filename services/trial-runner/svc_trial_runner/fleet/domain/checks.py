@@ -1,4 +1,4 @@
-"""Requests to check platforms, and what of their findings refuses a configuration."""
+"""Requests to check platforms, and findings by which a configuration is refused."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ def _words(length_s: float) -> str:
 
 
 def refusals(findings: Sequence[PlatformFindings]) -> list[tuple[int, PlatformProblem]]:
-    """Return all problems by platform number; permanent if all platforms are away.
+    """Return all problems by platform number; permanent if no platform can be used now.
 
     Those of platforms that are away are permanent if all are: nothing could start, and the likely
     reason is a mistake such as a wrong host.

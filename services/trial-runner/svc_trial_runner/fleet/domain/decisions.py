@@ -272,7 +272,7 @@ def _to_terminate(
 
 
 def _has_overstayed(record: AgentRecord, timers: Timers) -> bool:
-    """Return whether an agent that has no trial did not end although it was to."""
+    """Return whether an agent without trials has not ended in time after its drain or leave."""
     if record.left_s is not None:
         return timers.due(record.left_s + LEAVE_LIMIT_S)
     if record.drain_sent_s is None or record.idle_since_s is None or not record.draining:
@@ -368,7 +368,7 @@ def most_agents(need: PoolNeed) -> float:
 
 
 def _takes_demand(pool: Pool, record: AgentRecord, timers: Timers) -> bool:
-    """Return whether an agent counts as one that takes waiting trials, now or soon."""
+    """Return whether an agent counts as one that runs waiting trials, now or soon."""
     platform = pool.platforms.get(record.platform)
     if platform is None or platform.retired:
         return False
@@ -406,7 +406,7 @@ def _others_have_room(pool: Pool, key: str, now_s: float) -> bool:
 
 
 def _keeps_share(platform: PlatformRecord, timers: Timers) -> bool:
-    """Return whether a platform that does not fail gets demand: it was listed, or made lately."""
+    """Return whether slots are planned for a platform: it works, or was added lately."""
     if not _may(platform, LaunchAgents, timers) or not _may(platform, OpenPlatform, timers):
         return False
     if platform.listed_s is not None:

@@ -1,4 +1,4 @@
-"""What an installation has on a platform, by pool, and which of it is in use."""
+"""Leftovers: agents that an installation has on a platform, by pool, whether in use or not."""
 
 import re
 from collections.abc import Collection, Iterable

@@ -83,7 +83,7 @@ class PoolLimits:
 
 @dataclass(frozen=True, slots=True)
 class PoolNeed:
-    """Demand of a pool: trials, limits, and the platforms that feed it."""
+    """Demand of a pool: waiting and running trials, limits, and platforms for its agents."""
 
     pool: str
     waiting: int = 0

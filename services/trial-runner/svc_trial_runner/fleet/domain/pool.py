@@ -99,7 +99,7 @@ class AgentRecord:
 
     @property
     def missing_s(self) -> float | None:
-        """When it is gone unless it is listed; None: the platform has not confirmed it."""
+        """Instant from which the agent counts as gone if unlisted; None: launch unconfirmed."""
         return None if self.launched_s is None else self.launched_s + MISSING_AFTER_S
 
     @property
@@ -177,7 +177,7 @@ class PlatformRecord:
         self.action, self.outdated = None, False
 
     def succeed(self, kind: type[PlatformAction]) -> None:
-        """Forget the failures of a kind of action."""
+        """Forget the failures of a kind of action, which has succeeded."""
         self.back_offs.pop(kind, None)
 
     def retry_s(self, kind: type[PlatformAction]) -> float | None:

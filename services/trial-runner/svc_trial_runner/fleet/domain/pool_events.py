@@ -59,7 +59,7 @@ PlatformAction: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class NeedChanged:
-    """Event: the manager has published a need."""
+    """Event: the manager has published a new need (demand) of the pool."""
 
     need: PoolNeed
 

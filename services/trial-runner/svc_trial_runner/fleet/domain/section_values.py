@@ -59,14 +59,14 @@ def _gpu_number(part: object) -> int:
 
 
 def finite_number(value: object) -> float | None:
-    """Return a number of a section; None: it is not one, or its size is a mistake."""
+    """Return an option's value as a number; None: it is none, or implausibly large."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) <= _LARGEST else None  # NaN is not, either
 
 
 def whole_number(value: object, least: int = 0) -> int | None:
-    """Return a whole number of a section, which may come as a double; None: it is not one.
+    """Return an option's value as a whole number, also from `2.0`; None: it is none.
 
     Args:
         value: of the option.
@@ -105,7 +105,7 @@ def section_text(section: Mapping[str, object], name: str) -> str:
 
 
 def missing_problems(section: Mapping[str, object], names: Iterable[str]) -> list[PlatformProblem]:
-    """Return a problem for each of the named texts that a section does not have."""
+    """Return a problem for each of the named text options that a section lacks."""
     return [
         PlatformProblem(name, "must be given") for name in names if not section_text(section, name)
     ]

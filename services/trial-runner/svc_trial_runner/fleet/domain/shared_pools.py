@@ -63,7 +63,7 @@ class SharedPool:
 
     @property
     def need(self) -> PoolNeed | None:
-        """Need of the pool as a whole; None without a definition.
+        """Need of the pool: the sum of its experiments' demands; None without a definition.
 
         Experiments that have ended demand nothing. An agent gets as many GPUs for a trial as the
         most demanding experiment asks for, because any trial may come to it.

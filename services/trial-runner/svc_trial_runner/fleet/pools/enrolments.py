@@ -1,4 +1,4 @@
-"""Use case: machines that people bring enrol as agents of a pool."""
+"""Use case: machines on which people start an agent enrol in a pool."""
 
 import asyncio
 import hashlib
@@ -51,15 +51,15 @@ RETRY_S: Final = 5.0
 
 
 class JoinablePool(Protocol):
-    """Interface of a pool's control towards enrolments: its need, and the addition of an agent."""
+    """Interface of a pool that machines can join: its current need, and adding an agent."""
 
     @property
     def need(self) -> PoolNeed:
-        """Present need."""
+        """Current need of the pool: trials, limits and platforms."""
         ...
 
     async def enrol(self, slots: int, machine: str, replaced: int | None) -> AgentName:
-        """Add an agent that has come by itself; return its name once it is on the bus's disk."""
+        """Add an agent that a person has started; return its name once the bus has stored it."""
         ...
 
 
@@ -115,7 +115,7 @@ class Enrolments:
         self._locks.pop(pool, None)
 
     async def restore(self) -> None:
-        """Read all invitations, and which have expired; before the needs, which they extend."""
+        """Read all invitations, and which have expired; call before pools' needs are read."""
         for value in await self._dependencies.bus.last_values.read(ALL_POOL_INVITATIONS):
             pool = self._handle(value)
             if pool and pool not in self._expired:
@@ -304,7 +304,7 @@ class Enrolments:
 
 
 def _check_open(pool: JoinablePool, name: str) -> None:
-    """Raise if a pool takes no more agents.
+    """Raise ServiceError if a pool is closed or drains, so that no agent may join.
 
     Raises:
         ServiceError: it is closed or drains.

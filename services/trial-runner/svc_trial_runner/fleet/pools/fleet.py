@@ -127,7 +127,7 @@ class Fleet:
                 self._handle_definition(value)
 
     def _handle_need(self, value: LastValue) -> None:
-        """Pass a need on to the controller of its pool; log a message that is none."""
+        """Pass a pool's need (demand) on to its controller; log an invalid message."""
         try:
             name = pool_of_subject(value.subject)
             need = need_from_bytes(value.payload)
@@ -144,7 +144,7 @@ class Fleet:
             self._serve_shared(need.pool)
 
     def _handle_definition(self, value: LastValue) -> None:
-        """Apply a definition to the need of its pool; log a message that is none."""
+        """Apply a definition to the need of its pool; log an invalid message."""
         try:
             name = pool_of_subject(value.subject)
             definition = definition_from_bytes(value.payload)
@@ -185,7 +185,7 @@ class Fleet:
             self._serve(name, controller.need)
 
     def _is_done(self, name: str, need: PoolNeed) -> bool:
-        """Return whether the last published state answers a need: nothing of the pool is left."""
+        """Return whether a closed pool was published as clean, so that nothing is left to do."""
         restored = self._restored.get(name)
         if restored is None or not need.closed:
             return False

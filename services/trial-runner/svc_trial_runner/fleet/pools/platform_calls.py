@@ -111,7 +111,7 @@ class PlatformCalls:
             return ActionFailed(self._key, action, _first_words(error))
 
     async def watch(self) -> None:
-        """Report changes of the list of agents, for ever; each list begins the wait anew."""
+        """Report changes of the list of agents, for ever; wait anew after each listing."""
         while True:
             await self._listed.wait()
             self._listed.clear()

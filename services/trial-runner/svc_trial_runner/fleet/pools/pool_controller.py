@@ -78,12 +78,12 @@ class PoolController:
 
     @property
     def state(self) -> PoolState:
-        """Present state."""
+        """Current state of the pool, in the form that is published."""
         return pool_state(self._pool, self._clock.monotonic_s())
 
     @property
     def need(self) -> PoolNeed:
-        """Present need; RuntimeError before the first one.
+        """Current need of the pool: trials, limits, platforms; RuntimeError before the first one.
 
         Raises:
             RuntimeError: none was applied.
@@ -98,7 +98,7 @@ class PoolController:
         self._woken.set()
 
     async def run(self) -> None:
-        """Decide after each event and at each instant that a decision names, until clean.
+        """Decide after each event and at each planned instant; return once the pool is clean.
 
         Returns when the pool is closed and nothing of it is left on its platforms.
         """
