@@ -159,7 +159,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
 
 
 def _open_state(service: Service, settings: Settings) -> _State:
-    """Open journal and spool of the agent's folder; kill the predecessor's processes."""
+    """Open journal and spool of the agent's folder; kill processes of the previous agent."""
     folder = settings.runner_directory
     with suppress(OSError):  # the next line says what is wrong
         private_folder(folder)

@@ -383,7 +383,7 @@ class ReportSpool(Protocol):
         ...
 
     def discard_inherited(self) -> None:
-        """Remove the predecessor's reports, after those still needed were appended again."""
+        """Remove the previous process's reports, after those still needed were appended again."""
         ...
 
     def append(self, reports: Iterable[tuple[str, bytes]]) -> None:

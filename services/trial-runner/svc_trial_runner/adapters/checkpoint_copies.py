@@ -1,4 +1,4 @@
-"""Complete checkpoints in the folder of a trial, beside the one that the trial writes."""
+"""Complete copies of a trial's checkpoints in its folder, beside the one being written."""
 
 import re
 import shutil

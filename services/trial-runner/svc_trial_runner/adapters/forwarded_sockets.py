@@ -28,7 +28,7 @@ class ForwardedSockets:
         self._folder = folder
 
     def bus(self) -> Path:
-        """Return the current socket of the bus, and point the link to the manager's beside it.
+        """Return the path of the current bus socket; point the manager's link to the same folder.
 
         The manager's address is thereby constant: gRPC resolves the link when it connects.
 

@@ -121,7 +121,7 @@ class ProcessServer:
 
     @property
     def running(self) -> int:
-        """Number of its trials that have not ended."""
+        """Number of the server's trials that have not ended."""
         return len(self._launches)
 
     def ends_with(self, pids: Collection[int]) -> bool:
@@ -132,7 +132,7 @@ class ProcessServer:
         )
 
     def trial_pids(self) -> list[int]:
-        """Return the process ids of its trials that have not ended."""
+        """Return the process ids of the server's trials that have not ended."""
         started = (launch.process for launch in self._launches.values())
         return [process.identity.pid for process in started if process is not None]
 

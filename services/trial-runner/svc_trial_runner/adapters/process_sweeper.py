@@ -48,7 +48,7 @@ class ProcSweeper:
 
 
 def _found(leaders: list[ProcessIdentity], tokens: set[bytes]) -> list[ProcessEntry]:
-    """Return the running processes of these leaders and tokens."""
+    """Return the running processes that a recorded leader or a trial's token identifies."""
     processes = [entry for entry in all_processes() if entry.pid != os.getpid()]
     victims = _members(leaders, processes)
     for entry in processes:

@@ -40,7 +40,7 @@ class RunnerIdentity:
 
 
 class Presence:
-    """Publisher of this agent's presence with its held trials, periodically and on changes.
+    """Publisher of this agent's presence message, with its trials, periodically and on changes.
 
     Args:
         agent: source of the attempts.

@@ -99,7 +99,7 @@ class ResourceSampler:
         sampling.continue_after(self._interval_s(sampling.age_s, reading_s))
 
     async def _append_sample(self, sampling: "_Sampling") -> float | None:
-        """Append a line; return the CPU time of reading it, in seconds; None: the trial is over."""
+        """Append one sample; return the CPU seconds of reading it; None: the trial is over."""
         trial, before = sampling.trial, sampling.last
         if sampling.is_over():
             return None

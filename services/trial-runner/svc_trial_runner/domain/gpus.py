@@ -72,7 +72,7 @@ def parse_visible_devices(text: str) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class GpuHolder:
-    """Trial of this agent that holds these GPUs."""
+    """Trial of this agent, and the GPUs allocated to it."""
 
     experiment_id: str
     trial_id: str
