@@ -1,9 +1,10 @@
 """Entry of a named algorithm: arguments and capabilities, known without importing it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.registry.arguments import Argument, DeclaredArguments
@@ -11,6 +12,8 @@ from nni.hpo.registry.validation import ClassArgsValidator
 from nni.hpo.space.parser import ALL_TYPES
 
 Kind: TypeAlias = Literal["tuner", "assessor", "advisor"]
+_ENDING: Final = re.compile(r"(tuner|assessor|advisor)$")
+"""Ending of an algorithm's name that NNI 2.x has and NNI 3.0 lacks, or the other way round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +142,8 @@ class AlgorithmEntry:
 
 def _yes(value: bool) -> str:  # noqa: FBT001 - the value is what is named
     return "yes" if value else "no"
+
+
+def folded_name(name: str) -> str:
+    """Return the part of a name that tells algorithms apart, in lower case."""
+    return _ENDING.sub("", re.sub(r"[^a-z0-9]", "", name.casefold()))

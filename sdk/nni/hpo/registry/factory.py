@@ -21,7 +21,7 @@ from nni.hpo.base import Assessor, Tuner
 from nni.hpo.json_value import JsonValue
 from nni.hpo.registry.built_in import BUILT_IN
 from nni.hpo.registry.declaration import BASES, declaration_of, is_declared
-from nni.hpo.registry.entries import AlgorithmEntry, Kind
+from nni.hpo.registry.entries import AlgorithmEntry, Kind, folded_name
 from nni.hpo.registry.named_tuners import NamedTuner, named_tuners
 from nni.hpo.registry.outcome_arguments import check_single_outcome
 from nni.hpo.registry.registrations import registered
@@ -96,7 +96,9 @@ def find(kind: Kind, name: str) -> AlgorithmEntry:
     entries = {entry.name: entry for entry in algorithms(kind)}
     if name in entries:
         return entries[name]
-    same = [entry for entry in entries.values() if _folded(entry.name) == _folded(str(name))]
+    same = [
+        entry for entry in entries.values() if folded_name(entry.name) == folded_name(str(name))
+    ]
     if len(same) == 1:
         return same[0]
     known = ", ".join(entries) or "none"
@@ -120,15 +122,6 @@ def is_advisor(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-_ENDING: Final = re.compile(r"(tuner|assessor|advisor)$")
-"""Ending of an algorithm's name that NNI 2.x has and NNI 3.0 lacks, or the other way round."""
-
-
-def _folded(name: str) -> str:
-    """Return the part of a name that tells algorithms apart, in lower case."""
-    return _ENDING.sub("", re.sub(r"[^a-z0-9]", "", name.casefold()))
 
 
 REMOVED_ALGORITHMS: Final[Mapping[str, str]] = {

@@ -6,7 +6,6 @@ The file lies in the user's configuration folder, so that it outlives upgrades o
 
 import fcntl
 import hashlib
-import importlib
 import json
 import os
 import sys
@@ -17,12 +16,16 @@ from typing import Final, get_args
 
 from nni.durable_files import write_whole
 from nni.hpo.registry.built_in import BUILT_IN
-from nni.hpo.registry.declaration import BASES, accept_any_space
-from nni.hpo.registry.entries import AlgorithmEntry, Kind
+from nni.hpo.registry.class_check import check_class
+from nni.hpo.registry.declaration import accept_any_space
+from nni.hpo.registry.entries import AlgorithmEntry, Kind, folded_name
 from nni.hpo.registry.validation import ClassArgsValidator
 
 _KEYS: Final = frozenset({"algoType", "builtinName", "className", "classArgsValidator"})
 _REQUIRED: Final = ("algoType", "builtinName", "className")
+_CLASSES: Final = frozenset({"className", "classArgsValidator"})
+_NAME_LIMIT: Final = 128
+_CLASS_NAME_LIMIT: Final = 500
 
 
 def registry_file() -> Path:
@@ -49,14 +52,14 @@ def register(meta: object) -> AlgorithmEntry:
             `classArgsValidator`.
 
     Raises:
-        ValueError: a key is missing or wrong, the name is one of NNI's, or a class cannot be
+        ValueError: a key is missing or wrong, the name means one of NNI's, or a class cannot be
             imported or is none of its kind.
     """
     checked = _checked(meta)
     entry = _entry(checked)
-    _check_class(checked["className"], BASES[entry.kind], "className")
+    check_class(checked["className"], entry.kind, "className")
     if "classArgsValidator" in checked:
-        _check_class(checked["classArgsValidator"], ClassArgsValidator, "classArgsValidator")
+        check_class(checked["classArgsValidator"], "validator", "classArgsValidator")
     with _changing() as known:
         others = [one for one in known if one["builtinName"] != entry.name]
         known[:] = [*others, checked]
@@ -95,12 +98,38 @@ def _checked(meta: object) -> dict[str, str]:
     if checked["algoType"] not in get_args(Kind):
         kinds = ", ".join(get_args(Kind))
         raise ValueError(f"algoType must be one of {kinds}; got {checked['algoType']!r}")
-    if any(entry.name == checked["builtinName"] for entry in BUILT_IN):
-        raise ValueError(
-            f"builtinName {checked['builtinName']!r} is the name of an algorithm that comes with "
-            "NNI; choose another one"
-        )
+    _check_name(checked["builtinName"], checked["algoType"])
+    for key in _CLASSES & checked.keys():
+        _check_class_name(checked[key], key)
     return checked
+
+
+def _check_name(name: str, kind: str) -> None:
+    """Raise ValueError for a name that lists, files or terminals cannot show, or that is NNI's."""
+    if len(name) > _NAME_LIMIT or not name.isprintable() or set(name) & set("/\\"):
+        raise ValueError(
+            f"builtinName must be 1 to {_NAME_LIMIT} printable characters without a slash, got "
+            f"{name!r:.200}"
+        )
+    for entry in BUILT_IN:
+        same = entry.kind == kind and folded_name(entry.name) == folded_name(name)
+        if same or entry.name == name:
+            raise ValueError(
+                f"builtinName {name!r} means the {entry.kind} {entry.name}, which comes with NNI; "
+                "choose another one"
+            )
+
+
+def _check_class_name(name: str, key: str) -> None:
+    """Raise ValueError unless a name has the form `module.class`."""
+    if "." not in name:
+        raise ValueError(f"{key} must name its module, as in my_package.MyClass; got {name!r:.200}")
+    parts = name.split(".")
+    if len(name) > _CLASS_NAME_LIMIT or not all(part.isidentifier() for part in parts):
+        raise ValueError(
+            f"{key} must be names of Python with dots between them, as in my_package.MyClass, of "
+            f"at most {_CLASS_NAME_LIMIT} characters; got {name!r:.200}"
+        )
 
 
 def _entry(meta: Mapping[str, str]) -> AlgorithmEntry:
@@ -122,37 +151,25 @@ def _import_path(class_name: str) -> str:
     return f"{module}:{attribute}"
 
 
-def _check_class(class_name: str, base: type, key: str) -> None:
-    module, _, attribute = class_name.rpartition(".")
-    if not module:
-        raise ValueError(
-            f"{key} must name its module, as in my_package.MyClass; got {class_name!r}"
-        )
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except ImportError as error:
-        raise ValueError(
-            f"{key}: {module!r} cannot be imported ({error}); install its package into "
-            f"{sys.prefix} first"
-        ) from error
-    except AttributeError:
-        raise ValueError(f"{key}: module {module!r} has no {attribute!r}") from None
-    if not isinstance(found, type) or not issubclass(found, base):
-        raise ValueError(  # noqa: TRY004 - one type for all faults of an input
-            f"{key}: {class_name} must be a subclass of {base.__qualname__}"
-        )
-
-
 def _read(path: Path) -> list[dict[str, str]]:
     try:
         content = json.loads(path.read_text("utf-8"))
-        return [dict(one) for one in content["algorithms"]]
+        return [_written(one) for one in content["algorithms"]]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"the registered algorithms in {path} cannot be read ({error}); mend or delete the file"
         ) from error
+
+
+def _written(meta: object) -> dict[str, str]:
+    """Return an entry of the file; raise ValueError for one that `register` has not written."""
+    if not isinstance(meta, dict) or not all(isinstance(text, str) for text in meta.values()):
+        raise ValueError(f"{meta!r:.200} is no entry")
+    if not meta.keys() >= set(_REQUIRED) or meta["algoType"] not in get_args(Kind):
+        raise ValueError(f"{meta!r:.200} is no entry")
+    return meta
 
 
 @contextmanager

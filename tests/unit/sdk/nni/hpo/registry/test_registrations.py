@@ -62,6 +62,14 @@ def test_registering_again_replaces_and_unregistering_forgets() -> None:
     [
         ({"algoType": "tuners"}, "algoType must be one of tuner, assessor, advisor; got 'tuners'"),
         ({"builtinName": "TPE"}, "comes with NNI"),
+        ({"builtinName": "tpe"}, "'tpe' means the tuner TPE, which comes with NNI"),
+        ({"builtinName": "GP"}, "'GP' means the tuner GPTuner"),
+        ({"builtinName": "../../name"}, "printable characters without a slash"),
+        ({"builtinName": "red\x1b[31m"}, "printable characters without a slash"),
+        ({"builtinName": "a" * 1_000_000}, "1 to 128 printable characters"),
+        ({"className": "../../x.Tuner"}, "names of Python with dots between them"),
+        ({"className": "..demo_tuner.DemoTuner"}, "names of Python with dots between them"),
+        ({"className": "a." * 100_000 + "Tuner"}, "at most 500 characters"),
         ({"builtinName": ""}, "builtinName must be a text that is not empty"),
         ({"builtinName": None}, "builtinName must be given"),
         ({"className": "DemoTuner"}, "must name its module"),
@@ -91,10 +99,21 @@ def test_names_of_nni_cannot_be_unregistered() -> None:
         registrations.unregister("TPE")
 
 
-def test_a_broken_file_says_what_to_do() -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"algorithms": [1]}',
+        '{"algorithms": [{}]}',
+        '{"algorithms": [{"algoType": "tuner", "builtinName": "x", "className": 1}]}',
+        '{"algorithms": [{"algoType": "x", "builtinName": "x", "className": "m.C"}]}',
+    ],
+)
+def test_a_broken_file_says_what_to_do(content: str) -> None:
     path = registrations.registry_file()
     path.parent.mkdir(parents=True)
-    path.write_text("{")
+    path.write_text(content)
 
     with pytest.raises(ValueError, match="mend or delete the file"):
         algorithms()
