@@ -284,15 +284,25 @@ class Journals(Protocol):
         """Return the damage of `events.log` as a text; empty: none."""
         ...
 
-    async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> None:
-        """Replace `events.log` by these records, in one step; a failure is logged."""
+    async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> bool:
+        """Replace `events.log` by these records, in one step; return False, logged, on failure."""
+        ...
+
+    async def set_aside(self, directory: Path, reason: str) -> None:
+        """Rename `events.log`, which cannot be used, or a file in the place of its folder.
+
+        A missing folder of it is created. Both are logged, a failure too.
+        """
         ...
 
     async def read(self, directory: Path) -> list[tuple[int, bytes]]:
-        """Return (sequence, batch) of all whole records of a folder's `events.log`.
+        """Return (sequence, batch) of all whole records of a folder's `events.log`, in order.
+
+        Those behind damaged bytes are among them; `damage_of` says whether there are such bytes.
 
         Raises:
             NotFoundError: there is no such file.
+            InvalidArgumentError: it cannot be read, or is no event log.
         """
         ...
 

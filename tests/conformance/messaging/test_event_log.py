@@ -52,6 +52,14 @@ async def test_last_of_an_empty_log_is_none(bus: Bus, exp: str) -> None:
     assert [message async for message in bus.events.read(exp)] == []
 
 
+async def test_messages_of_a_log_are_counted_without_those_of_others(bus: Bus, exp: str) -> None:
+    before = await bus.events.count(exp)
+    await append_many(bus, exp, 5)
+    await append_many(bus, f"{exp}-other", 2)
+
+    assert (before, await bus.events.count(exp)) == (0, 5)
+
+
 async def test_read_starts_behind_a_sequence(bus: Bus, exp: str) -> None:
     sequences = await append_many(bus, exp, 4)
 

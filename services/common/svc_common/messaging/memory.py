@@ -104,6 +104,11 @@ class InMemoryEventLog:
             for sequence, record in batch:
                 yield _log_message(sequence, record)
 
+    async def count(self, experiment_id: str) -> int:
+        """Return the number of messages in an experiment's log."""
+        await self._bus.ready()
+        return len(self._stream.matching(subjects.event_subject(experiment_id), 0))
+
     async def experiments(self) -> list[str]:
         """Return the sorted ids of all experiments that have a log."""
         await self._bus.ready()

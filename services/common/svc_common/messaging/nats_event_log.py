@@ -114,6 +114,14 @@ class NatsEventLog:
             async for message in messages:
                 yield message
 
+    async def count(self, experiment_id: str) -> int:
+        """Return the number of messages in a log, as the stream counts them by subject."""
+        subject = subjects.event_subject(experiment_id)
+        answer = await self._js.api(
+            f"STREAM.INFO.{subjects.STREAM_EXPERIMENTS}", {"subjects_filter": subject}
+        )
+        return int((answer["state"].get("subjects") or {}).get(subject, 0))
+
     async def experiments(self) -> list[str]:
         """Return the sorted ids of all experiments with a log, from the stream's paged subjects."""
         found: set[str] = set()

@@ -163,6 +163,10 @@ class EventLog(Protocol):
         """Yield like `follow`, from the logs of all experiments in the order of the appends."""
         ...
 
+    async def count(self, experiment_id: str) -> int:
+        """Return the number of messages in a log; 0 if it is empty."""
+        ...
+
     async def experiments(self) -> list[str]:
         """Return the sorted ids of all experiments that have a log."""
         ...

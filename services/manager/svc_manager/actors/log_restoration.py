@@ -11,7 +11,8 @@ from svc_common.errors import (
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
 from svc_manager.actors.leasing import OwnedElsewhereError, Ownership
-from svc_manager.event_log.folder_import import import_folder, reconcile, replace_log
+from svc_manager.event_log.folder_import import import_folder, reconcile
+from svc_manager.event_log.merging import Records, experiment_in
 from svc_manager.event_log.summaries import Summaries
 from svc_manager.ports import IdSource, Journals
 
@@ -59,13 +60,46 @@ class LogRestorer:
             if summary.directory:
                 await self._restore(experiment_id, Path(summary.directory))
 
-    async def restore_end(self, experiment_id: str, directory: Path) -> bool:
-        """Rebuild a log from the folder's longer event file, else mend that; return whether it was.
+    async def compare(self, experiment_id: str, directory: Path, end: int) -> bool:
+        """Compare a log with the folder's event file, mend both; return whether the log changed.
+
+        A file that is no log of this experiment is set aside. Otherwise log and file get the
+        records that only the other one has; an end that only the file lacks is left to the journal.
 
         Args:
             experiment_id: the experiment, whose lease this manager has.
             directory: its folder.
+            end: sequence of the log's last message.
         """
+        try:
+            records = await self._journals.read(directory)
+            damage = await self._journals.damage_of(directory)
+        except NotFoundError:
+            await self._journals.set_aside(directory, "it is missing, or no regular file")
+            return False
+        except InvalidArgumentError as error:
+            await self._journals.set_aside(directory, error.message)
+            return False
+        other = experiment_in(records)
+        if other not in {"", experiment_id}:
+            await self._journals.set_aside(directory, f"it is of experiment {other}")
+            return False
+        if not damage and await self._agrees(experiment_id, records, end):
+            return False
+        return await self._reconcile(experiment_id, directory)
+
+    async def _agrees(self, experiment_id: str, records: Records, end: int) -> bool:
+        """Return whether an event file has as many records as the log, up to the file's last."""
+        events = self._bus.events
+        last = records[-1][0] if records else 0
+        behind = 0
+        if last < end:
+            async for _ in events.read(experiment_id, last):
+                behind += 1
+        return last <= end and len(records) + behind == await events.count(experiment_id)
+
+    async def _reconcile(self, experiment_id: str, directory: Path) -> bool:
+        """Give log and event file the records of both; return whether the log was replaced."""
         try:
             restored = await reconcile(
                 self._bus.events, self._journals, self._ids, experiment_id, directory
@@ -93,17 +127,8 @@ class LogRestorer:
         if experiment_id not in summaries or not summaries[experiment_id].directory:
             return False
         directory = Path(summaries[experiment_id].directory)
-        try:
-            await replace_log(self._bus.events, self._journals, self._ids, experiment_id, directory)
-        except (InvalidArgumentError, NotFoundError) as error:
-            get_logger().error(
-                "folder of an experiment cannot be read",
-                experiment=experiment_id,
-                folder=str(directory),
-                error=error.message,
-            )
+        if not await self._reconcile(experiment_id, directory):
             return False
-        await self._delete_positions(experiment_id)
         get_logger().error(
             "log of an experiment could not be read, and was replaced by its folder's; the "
             "experiment is stopped",

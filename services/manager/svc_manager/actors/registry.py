@@ -348,13 +348,10 @@ class ActorRegistry:
             return self._journals.open(experiment.directory, debug=experiment.settings.debug)
 
         await continue_inbox(self._dependencies.bus.inbox, folded.inbox_sequence)
-        journal = open_journal()
-        if journal.last_sequence > folded.sequence:
-            journal.close()
-            if await self._restorer.restore_end(experiment_id, Path(experiment.directory)):
-                raise _LogRestoredError
-            journal = open_journal()
-        journal = await complete_journal(events, experiment_id, lambda: journal, folded.sequence)
+        directory = Path(experiment.directory)
+        if await self._restorer.compare(experiment_id, directory, folded.sequence):
+            raise _LogRestoredError
+        journal = await complete_journal(events, experiment_id, open_journal, folded.sequence)
         return ExperimentActor(experiment_id, folded, journal, self._dependencies, epoch)
 
     def _evict(self) -> None:

@@ -12,7 +12,13 @@ from google.protobuf.message import DecodeError
 
 from svc_common.safe_folders import SafeFolder
 from svc_manager.converters.events import batch_from_bytes
-from svc_manager.event_log.file_format import MAGIC, damaged_bytes, record_of, whole_records
+from svc_manager.event_log.file_format import (
+    MAGIC,
+    damaged_bytes,
+    readable_records,
+    record_of,
+    whole_records,
+)
 
 EVENT_FILE: Final = "db/events.log"
 
@@ -46,16 +52,24 @@ def damage_of(folder: SafeFolder) -> str:
         ValueError: it is not an event log.
     """
     with folder.read_file(EVENT_FILE) as file:
-        end, count = len(MAGIC), 0
-        for _, _, record_end in whole_records(file):
+        begins_well = file.read(len(MAGIC)) == MAGIC
+        file.seek(0)
+        end, count, last, misplaced = len(MAGIC), 0, 0, 0
+        for sequence, _, record_end in whole_records(file):
             end, count = record_end, count + 1
+            misplaced += sequence <= last
+            last = max(last, sequence)
         damaged = damaged_bytes(file, end)
-    if not damaged:
-        return ""
-    return (
-        f"{EVENT_FILE} is damaged at byte {end}: {count} records before are whole, and the last "
-        f"{damaged} bytes are lost"
-    )
+        file.seek(0)
+        behind = len(readable_records(file)) - count if damaged else 0
+    if damaged:
+        return (
+            f"{EVENT_FILE} is damaged at byte {end}: {count} records before are whole, {behind} "
+            f"of those in the last {damaged} bytes can be read, and the others are lost"
+        )
+    if misplaced:
+        return f"{EVENT_FILE} is damaged: {misplaced} of {count} records are out of order"
+    return "" if begins_well else f"{EVENT_FILE} is damaged in its first {len(MAGIC)} bytes"
 
 
 def read_records(path: Path, within: SafeFolder | None = None) -> Iterator[tuple[int, bytes]]:
@@ -78,6 +92,17 @@ def read_records(path: Path, within: SafeFolder | None = None) -> Iterator[tuple
             if sequence > last:
                 last = sequence
                 yield sequence, payload
+
+
+def read_readable(folder: SafeFolder) -> list[tuple[int, bytes]]:
+    """Return (sequence, batch) of all whole records of a folder's event log, in order, each once.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file is not an event log.
+    """
+    with folder.read_file(EVENT_FILE) as file:
+        return readable_records(file)
 
 
 class EventFile:

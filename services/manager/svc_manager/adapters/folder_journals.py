@@ -1,6 +1,7 @@
 """`Journals` on this machine's file system."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,16 +11,18 @@ from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.experiment_files import ExperimentRoots
 from svc_common.logs import get_logger
 from svc_common.safe_folders import SafeFolder
+from svc_common.storage.own_files import DAMAGED
 from svc_manager.adapters.event_file import (
     EVENT_FILE,
     EventFile,
     damage_of,
     experiment_of,
-    read_records,
+    read_readable,
 )
 from svc_manager.event_log.file_format import file_of
 
 TEXT_FILE = "log/nnimanager.log"
+_DATA: Final = str(Path(EVENT_FILE).parent)
 _PENDING_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Maximum of what waits in memory for room on the disk; beyond, the file is completed from the log
 when the experiment is loaded again."""
@@ -156,7 +159,7 @@ class FolderJournals:
         """Return a journal that writes an experiment's folder; a null journal if it cannot."""
         try:
             with self._roots.open(Path(directory)) as folder:
-                if folder.is_folder(str(Path(EVENT_FILE).parent)):
+                if folder.is_folder(_DATA):
                     return FolderJournal(folder, debug=debug)
         except FileNotFoundError:
             return NoJournal()
@@ -190,8 +193,11 @@ class FolderJournals:
         except (OSError, ValueError) as error:
             return str(error)
 
-    async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> None:
-        """Replace a folder's `events.log` by these records atomically; a failure is only logged."""
+    async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> bool:
+        """Replace a folder's `events.log` by records atomically; return False, logged, on failure.
+
+        A failure is logged.
+        """
 
         def write() -> None:
             with self._roots.open(directory) as folder:
@@ -203,16 +209,64 @@ class FolderJournals:
             get_logger().warning(
                 "event file not rewritten", directory=str(directory), error=str(error)
             )
+            return False
+        return True
 
-    def _records(self, directory: Path) -> list[tuple[int, bytes]]:
-        with self._roots.open(directory) as folder:
-            return list(read_records(Path(EVENT_FILE), folder))
+    async def set_aside(self, directory: Path, reason: str) -> None:
+        """Rename a folder's unusable `events.log`, or a file in the place of `db`; log it.
+
+        A missing `db` is created. A failure is logged.
+        """
+        try:
+            place = await asyncio.to_thread(self._move_aside, directory)
+        except OSError as error:
+            get_logger().error(
+                "event file cannot be used",
+                directory=str(directory),
+                reason=reason,
+                error=str(error),
+            )
+            return
+        if place is not None:
+            get_logger().error(
+                "event file set aside, and written anew from the log",
+                directory=str(directory),
+                reason=reason,
+                moved_to=place,
+            )
+
+    def _move_aside(self, directory: Path) -> str | None:
+        """Rename an event file or what is in place of its folder; return the new name.
+
+        Returns:
+            Empty: there was no file. None: the experiment's folder is on another machine, or gone.
+        """
+        try:
+            opened = self._roots.open(directory)
+        except FileNotFoundError:
+            return None
+        with opened as folder:
+            unusable = EVENT_FILE if folder.is_folder(_DATA) else _DATA
+            place = ""
+            if folder.status(unusable) is not None:
+                place = f"{unusable}{DAMAGED}{time.time_ns()}"
+                folder.rename(unusable, folder, place)
+            folder.make_folder(_DATA).close()
+            return place
 
     async def read(self, directory: Path) -> list[tuple[int, bytes]]:
-        """Return (sequence, batch) of `events.log` up to the first damage; raise if unreadable."""
+        """Return (sequence, batch) of all whole records of `events.log`; raise if unreadable.
+
+        Those behind damaged bytes are among them.
+        """
         path = directory / EVENT_FILE
+
+        def found() -> list[tuple[int, bytes]]:
+            with self._roots.open(directory) as folder:
+                return read_readable(folder)
+
         try:
-            return await asyncio.to_thread(self._records, directory)
+            return await asyncio.to_thread(found)
         except FileNotFoundError as error:
             raise NotFoundError("experiment folder with an event log", str(path)) from error
         except (OSError, ValueError) as error:

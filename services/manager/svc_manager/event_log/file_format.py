@@ -5,15 +5,24 @@ big-endian) and the payload.
 """
 
 import os
+import re
 import struct
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final
 
 MAGIC: Final = b"NNI events 1\n"
+_ANY_VERSION: Final = re.compile(rb"NNI events \d+\n?")
+_FLIPPED_LIMIT: Final = 2
+"""Damaged bytes with which a magic line is still recognised."""
 _HEADER: Final = struct.Struct(">QII")
 _PAYLOAD_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Larger payloads are damaged lengths: the bus takes messages of 8 MB."""
+_SEQUENCE_START: Final = b"\0\0\0"
+"""First bytes of every record: sequences of a stream are below 2**40."""
+_SEARCH_LIMIT_BYTES: Final = 256 * 1024 * 1024
+"""Maximum of bytes whose checksums a search behind damaged bytes computes."""
 
 
 def file_of(records: Iterable[tuple[int, bytes]]) -> bytes:
@@ -36,6 +45,8 @@ def damaged_bytes(file: BinaryIO, end: int) -> int:
     header = file.read(_HEADER.size)
     if len(header) < _HEADER.size:
         return 0
+    if header == bytes(_HEADER.size):
+        return size - end
     length = _HEADER.unpack(header)[1]
     is_torn = length <= _PAYLOAD_LIMIT_BYTES and end + _HEADER.size + length > size
     return 0 if is_torn else size - end
@@ -44,6 +55,16 @@ def damaged_bytes(file: BinaryIO, end: int) -> int:
 def record_of(sequence: int, payload: bytes) -> bytes:
     """Return one record."""
     return _HEADER.pack(sequence, len(payload), zlib.crc32(payload)) + payload
+
+
+def is_magic(line: bytes) -> bool:
+    """Return whether a file's first bytes are the magic line, be it with one or two damaged bytes.
+
+    The magic line of another version is none.
+    """
+    if len(line) < len(MAGIC) or _ANY_VERSION.fullmatch(line):
+        return line == MAGIC
+    return sum(a != b for a, b in zip(line, MAGIC, strict=True)) <= _FLIPPED_LIMIT
 
 
 def whole_records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
@@ -57,7 +78,7 @@ def whole_records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
     Raises:
         ValueError: the file does not start with the magic line.
     """
-    if file.read(len(MAGIC)) != MAGIC:
+    if not is_magic(file.read(len(MAGIC))):
         raise ValueError("not an event log: it does not start with the magic line")
     end = len(MAGIC)
     while True:
@@ -66,7 +87,76 @@ def whole_records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
             return
         sequence, length, checksum = _HEADER.unpack(header)
         payload = file.read(length) if length <= _PAYLOAD_LIMIT_BYTES else b""
-        if len(payload) < length or zlib.crc32(payload) != checksum:
+        is_whole = len(payload) == length and zlib.crc32(payload) == checksum
+        if not (is_whole and sequence):  # zeros, as a crash may leave them, have the right checksum
             return
         end += _HEADER.size + length
         yield sequence, payload, end
+
+
+def readable_records(file: BinaryIO) -> list[tuple[int, bytes]]:
+    """Return (sequence, payload) of all whole records, also of those behind damaged bytes.
+
+    A record is left out if a late writer has appended it again, or if its sequence is damaged.
+
+    Args:
+        file: open at its beginning.
+
+    Raises:
+        ValueError: the file does not start with the magic line.
+    """
+    data = file.read()
+    if not is_magic(data[: len(MAGIC)]):
+        raise ValueError("not an event log: it does not start with the magic line")
+    found: list[tuple[int, bytes]] = []
+    place, budget = len(MAGIC), _SEARCH_LIMIT_BYTES
+    while place >= 0 and budget > 0:
+        record = _record_at(data, place)
+        if record is None:
+            budget -= _claimed_bytes(data, place)
+            place = data.find(_SEQUENCE_START, place + 1)
+            continue
+        found.append(record)
+        place += _HEADER.size + len(record[1])
+    return _in_order(found)
+
+
+def _in_order(records: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Return the records of the longest chain of growing sequences.
+
+    Example:
+        Of the sequences 4, 900, 6, 7 the damaged 900 is left out, not the two after it.
+
+    Source: the method of patience sorting, for longest increasing subsequences.
+    """
+    ends: list[int] = []
+    lengths: list[int] = []
+    for sequence, _ in records:
+        length = bisect_left(ends, sequence)
+        ends[length : length + 1] = [sequence]
+        lengths.append(length)
+    chain: list[tuple[int, bytes]] = []
+    wanted = len(ends) - 1
+    for record, length in zip(reversed(records), reversed(lengths), strict=True):
+        if length == wanted and (not chain or record[0] < chain[-1][0]):
+            chain.append(record)
+            wanted -= 1
+    return chain[::-1]
+
+
+def _record_at(data: bytes, place: int) -> tuple[int, bytes] | None:
+    """Return the whole record at an offset; None: there is none, or it is damaged."""
+    start = place + _HEADER.size
+    if start > len(data):
+        return None
+    sequence, length, checksum = _HEADER.unpack_from(data, place)
+    payload = data[start : start + length] if length <= _PAYLOAD_LIMIT_BYTES else b""
+    is_whole = len(payload) == length and zlib.crc32(payload) == checksum
+    return (sequence, payload) if sequence and is_whole else None
+
+
+def _claimed_bytes(data: bytes, place: int) -> int:
+    """Return the length of the payload in the header at an offset; 0 if there is no header."""
+    start = place + _HEADER.size
+    length: int = _HEADER.unpack_from(data, place)[1] if start <= len(data) else 0
+    return min(length, _PAYLOAD_LIMIT_BYTES)

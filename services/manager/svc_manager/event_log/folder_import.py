@@ -20,6 +20,7 @@ from svc_manager.domain.decision_round import Round
 from svc_manager.domain.events import ExperimentMoved
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import TrialIds
+from svc_manager.event_log.merging import Records, merged, readable_start
 from svc_manager.event_log.reader import FOLD_ERRORS, FoldedExperiment, fold_batch, load
 from svc_manager.ports import Journals
 
@@ -51,7 +52,7 @@ async def import_folder(
         check_config: checks the configuration in the log; None: no caller has asked for the import.
 
     Returns:
-        Warnings: of a damaged file only the part before the damage is imported.
+        Warnings: of a damaged file, the records that can be read and folded are imported.
 
     Raises:
         NotFoundError: the folder holds no log.
@@ -67,20 +68,38 @@ async def import_folder(
             str(directory),
             f"its log is of experiment {found or 'none'}",
         )
-    batches = checked_batches(records, experiment_id, check_config)
     damage = await journals.damage_of(directory)
     if damage:
+        records = readable_start(records)
         get_logger().warning(
-            "imported log is damaged", experiment=experiment_id, folder=str(directory), error=damage
+            "imported log is damaged",
+            experiment=experiment_id,
+            folder=str(directory),
+            error=damage,
+            batches=len(records),
         )
+    batches = checked_batches(records, experiment_id, check_config)
+    last = await events.last(experiment_id)
+    if last is not None and last.is_loading:
+        await events.delete(experiment_id)  # of an import that a kill interrupted
+    await _append_stopped(events, ids, experiment_id, directory, batches)
+    await rewrite_file(events, journals, experiment_id, directory)
+    return [f"the folder {directory} is not whole: {damage}"] if damage else []
+
+
+async def _append_stopped(
+    events: EventLog,
+    ids: TrialIds,
+    experiment_id: str,
+    directory: Path,
+    batches: list[tuple[int, event_pb2.EventBatch]],
+) -> None:
+    """Append batches to an empty log, stop the experiment in its folder; undo after an error."""
 
     def move(round_: Round) -> None:
         # Whatever the log says: it comes from outside, and the manager writes where it tells.
         round_.emit(ExperimentMoved(str(directory)))
 
-    last = await events.last(experiment_id)
-    if last is not None and last.is_loading:
-        await events.delete(experiment_id)  # of an import that a kill interrupted
     try:
         await append_batches(events, ids, experiment_id, batches, move)
     except LostOwnershipError:
@@ -88,8 +107,6 @@ async def import_folder(
     except BaseException:
         await events.delete(experiment_id)
         raise
-    await rewrite_file(events, journals, experiment_id, directory)
-    return [f"the folder {directory} is not whole: {damage}"] if damage else []
 
 
 async def rewrite_file(
@@ -107,51 +124,67 @@ async def reconcile(
     experiment_id: str,
     directory: Path,
 ) -> bool:
-    """Return whether a log was replaced by a folder's longer event file; else rewrite the file.
+    """Return whether a log was replaced by one with the records of both copies; else mend the file.
 
-    A log that has lost its end, as by a cut of power, is replaced by the file: the experiment is
-    STOPPED then, and no trial of it runs again. A file with positions of another log is rewritten.
+    A log that has lost records, as by a cut of power, gets those that the folder's event file still
+    has, damaged or not: the experiment is STOPPED then, and no trial of it runs again. A file that
+    has no more than the log is rewritten.
 
     Returns:
         Whether the log was replaced.
 
     Raises:
-        InvalidArgumentError: the file has more than the log, and cannot be read.
+        NotFoundError: the folder holds no log.
+        InvalidArgumentError: the file cannot be read; nothing has changed.
     """
-    records = await journals.read(directory)
-    count = 0
-    async for _ in events.read(experiment_id):
-        count += 1
-    if len(records) <= count:
+    log = [(found.sequence, found.payload) async for found in events.read(experiment_id)]
+    file = await journals.read(directory)
+    records = readable_start(merged(log, file))
+    if len(records) <= len(log) and len(log) == len(readable_start(log)):
         get_logger().warning(
             "event file rewritten from the log", experiment=experiment_id, folder=str(directory)
         )
         await rewrite_file(events, journals, experiment_id, directory)
         return False
-    await replace_log(events, journals, ids, experiment_id, directory)
+    if not await replace_log(events, journals, ids, experiment_id, directory, records):
+        return False
     get_logger().error(
-        "log restored from the experiment's folder: its end was lost; the experiment is stopped",
+        "log restored from the experiment's folder: records of it were lost; the experiment is "
+        "stopped",
         experiment=experiment_id,
         folder=str(directory),
         batches=len(records),
-        lost=len(records) - count,
+        lost=len(records) - len(log),
     )
     return True
 
 
 async def replace_log(
-    events: EventLog, journals: Journals, ids: TrialIds, experiment_id: str, directory: Path
-) -> None:
-    """Replace a log by the event file of the experiment's folder; the experiment is STOPPED then.
+    events: EventLog,
+    journals: Journals,
+    ids: TrialIds,
+    experiment_id: str,
+    directory: Path,
+    records: Records,
+) -> bool:
+    """Replace log and event file by these records; the experiment is STOPPED then.
+
+    The file comes first: if a kill interrupts the rest, the log is rebuilt from it.
+
+    Returns:
+        False: the file cannot be written, and nothing has changed.
 
     Raises:
-        NotFoundError: the folder holds no log.
-        InvalidArgumentError: the file cannot be read, or is of another experiment; nothing has
+        InvalidArgumentError: the records cannot be read, or are of another experiment; nothing has
             changed.
     """
-    checked_batches(await journals.read(directory), experiment_id)  # before anything is deleted
+    batches = checked_batches(records, experiment_id)
+    if not await journals.rewrite(directory, records):
+        return False
     await events.delete(experiment_id)
-    await import_folder(events, journals, ids, experiment_id, directory)
+    await _append_stopped(events, ids, experiment_id, directory, batches)
+    await rewrite_file(events, journals, experiment_id, directory)
+    return True
 
 
 def _nothing_more(_round: Round) -> None:
@@ -221,7 +254,7 @@ async def _cut_off(
 
 
 def checked_batches(
-    records: list[tuple[int, bytes]],
+    records: Records,
     experiment_id: str,
     check_config: CheckConfig | None = None,
 ) -> list[tuple[int, event_pb2.EventBatch]]:

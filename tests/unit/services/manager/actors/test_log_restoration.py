@@ -15,6 +15,8 @@ from svc_common.messaging.ports import LOADING
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_manager.adapters.blob_views import BlobViews
 from svc_manager.adapters.event_file import read_records
+from svc_manager.event_log.file_format import file_of
+from svc_manager.event_log.merging import readable_start
 from svc_manager.usecases.activation import ReopenRequest
 from tests.unit.services.manager.world import InMemoryListeners, manager_on, stopped, world_on
 
@@ -120,6 +122,70 @@ async def test_experiment_whose_log_is_gone_comes_back_from_its_folder(
             ids = await empty.events.experiments()
 
     assert (state, found_trials, list(ids)) == (STOPPED, trials, [gone])
+
+
+def of_another(payload: bytes) -> bytes:
+    """Return the first batch of a log as that of another experiment."""
+    batch = event_pb2.EventBatch.FromString(payload)
+    batch.events[0].experiment_created.experiment_id = "other123"
+    return batch.SerializeToString()
+
+
+@pytest.mark.parametrize("damage", ["magic", "other", "twice", "hole", "missing", "cut"])
+async def test_event_file_is_whole_again_after_the_next_load(tmp_path: Path, damage: str) -> None:
+    broker = InMemoryBroker()
+    async with InMemoryBus(broker) as bus, world_on(bus, tmp_path) as world:
+        experiment_id = await world.create()
+        await world.wait_for_state(experiment_id, DONE)
+    file = tmp_path / "experiments" / experiment_id / "db" / "events.log"
+    records = list(read_records(file))
+    whole = file_of(records)
+    damaged = {
+        "magic": b"?" + whole[1:],
+        "other": file_of([(1, of_another(records[0][1])), *records[1:]]),
+        "twice": file_of([*records[:6], *records[3:]]),
+        "hole": file_of([*records[:4], *records[6:]]),
+        "missing": b"",
+        "cut": whole[:-30],
+    }
+    file.write_bytes(damaged[damage])
+
+    async with (
+        InMemoryBus(broker) as bus,
+        manager_on(bus, tmp_path, InMemoryListeners()) as manager,
+    ):
+        await manager.registry.find(experiment_id)
+        log = [(found.sequence, found.payload) async for found in bus.events.read(experiment_id)]
+
+    assert list(read_records(file)) == log
+    assert file.read_bytes() == file_of(log)
+
+
+async def test_hole_in_a_log_that_can_be_folded_is_filled_from_the_folder(tmp_path: Path) -> None:
+    broker = InMemoryBroker()
+    async with InMemoryBus(broker) as bus, world_on(bus, tmp_path) as world:
+        experiment_id = await world.create()
+        await world.wait_for_state(experiment_id, DONE)
+        trials = (await world.manager.registry.find(experiment_id)).experiment.trials
+        finals = {id_: trial.final for id_, trial in trials.items()}
+    file = tmp_path / "experiments" / experiment_id / "db" / "events.log"
+    records = list(read_records(file))
+    lost = next(
+        sequence
+        for sequence, _ in records[1:-1]
+        if len(readable_start([found for found in records if found[0] != sequence]))
+        == len(records) - 1
+    )
+    del broker.events.records[lost]
+    shutil.rmtree(tmp_path / "nni")
+
+    async with (
+        InMemoryBus(broker) as bus,
+        manager_on(bus, tmp_path, InMemoryListeners()) as manager,
+    ):
+        found = (await manager.registry.find(experiment_id)).experiment.trials
+
+    assert {id_: trial.final for id_, trial in found.items()} == finals
 
 
 async def test_experiment_whose_log_and_folder_are_gone_stays_away(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from svc_manager.adapters.event_file import EventFile, read_records
-from svc_manager.event_log.file_format import record_of
+from svc_common.safe_folders import SafeFolder
+from svc_manager.adapters.event_file import EventFile, damage_of, read_readable, read_records
+from svc_manager.event_log.file_format import file_of, record_of
 
 
 def written(path: Path, *records: tuple[int, bytes]) -> None:
@@ -135,3 +136,35 @@ def test_damage_is_counted_and_an_interrupted_write_is_none(tmp_path: Path) -> N
     assert (damaged.damaged_bytes, damaged.last_sequence) == (2 * record, 1)
     for file in (torn, damaged):
         file.close()
+
+
+RECORDS = [(1, b"one"), (4, b"two"), (5, b"three"), (9, b"four")]
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "count"),
+    [
+        (file_of(RECORDS), "", 4),
+        (file_of(RECORDS)[:-1], "", 3),
+        (b"X" + file_of(RECORDS)[1:], "damaged in its first 13 bytes", 4),
+        (file_of([*RECORDS, *RECORDS[1:]]), "3 of 7 records are out of order", 4),
+        (
+            file_of(RECORDS).replace(b"two", b"tw?"),
+            "2 of those in the last 60 bytes can be read",
+            3,
+        ),
+    ],
+    ids=["whole", "torn", "magic line", "written twice", "flipped"],
+)
+def test_damage_is_described_and_costs_no_other_record(
+    tmp_path: Path, content: bytes, text: str, count: int
+) -> None:
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "events.log").write_bytes(content)
+
+    with SafeFolder.open(tmp_path) as folder:
+        damage = damage_of(folder)
+        found = read_readable(folder)
+
+    assert damage == "" if not text else text in damage
+    assert len(found) == count

@@ -1,4 +1,6 @@
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,58 @@ async def test_folder_is_written_again_when_there_is_room(tmp_path: Path) -> Non
     assert await FolderJournals().read(tmp_path) == expected
     said = [line["event"] for line in lines]
     assert said == ["experiment folder cannot be written now", "experiment folder written again"]
+
+
+def another_file(path: Path) -> None:
+    path.write_bytes(b"something else")
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def link(path: Path) -> None:
+    path.symlink_to("/etc/hostname")
+
+
+def file_in_place_of_the_folder(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.write_bytes(b"no folder")
+
+
+def no_folder(path: Path) -> None:
+    path.parent.rmdir()
+
+
+def nothing(_path: Path) -> None:
+    """Leave the file missing."""
+
+
+@pytest.mark.parametrize(
+    "place", [another_file, Path.mkdir, pipe, link, file_in_place_of_the_folder, no_folder, nothing]
+)
+async def test_what_is_no_event_file_is_set_aside_and_a_new_one_is_written(
+    tmp_path: Path, place: Callable[[Path], None]
+) -> None:
+    path = folder(tmp_path) / "db" / "events.log"
+    place(path)
+    before = {found.name for found in [*tmp_path.iterdir(), *tmp_path.glob("db/*")]}
+    journals = FolderJournals()
+
+    await journals.set_aside(tmp_path, "it is no log")
+    journal = journals.open(str(tmp_path), debug=False)
+    journal.record(5, b"batch")
+    journal.close()
+
+    assert await journals.read(tmp_path) == [(5, b"batch")]
+    aside = [*tmp_path.glob("*.damaged-*"), *tmp_path.glob("db/*.damaged-*")]
+    assert len(aside) == (place not in {no_folder, nothing})
+    assert {found.name.partition(".damaged-")[0] for found in aside} <= before
+
+
+async def test_nothing_is_made_where_there_is_no_experiment_folder(tmp_path: Path) -> None:
+    with capture_logs() as lines:
+        await FolderJournals().set_aside(tmp_path / "elsewhere", "it is missing")
+
+    assert list(tmp_path.iterdir()) == []
+    assert lines == []

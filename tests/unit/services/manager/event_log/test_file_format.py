@@ -4,7 +4,14 @@ import io
 
 import pytest
 
-from svc_manager.event_log.file_format import MAGIC, record_of, whole_records
+from svc_manager.event_log.file_format import (
+    MAGIC,
+    damaged_bytes,
+    file_of,
+    readable_records,
+    record_of,
+    whole_records,
+)
 
 RECORDS = [(3, b"first"), (8, b""), (9, b"x" * 1000)]
 TEXT = MAGIC + b"".join(record_of(sequence, payload) for sequence, payload in RECORDS)
@@ -36,3 +43,64 @@ def test_nothing_behind_a_damaged_record_is_given() -> None:
 def test_what_does_not_begin_with_the_magic_line_is_refused() -> None:
     with pytest.raises(ValueError, match="magic line"):
         read(b"something else")
+
+
+MANY = [(number * 3, b"payload of record %d" % number) for number in range(1, 9)]
+
+
+def readable(data: bytes | bytearray) -> list[tuple[int, bytes]]:
+    return readable_records(io.BytesIO(bytes(data)))
+
+
+@pytest.mark.parametrize("record", range(len(MANY)))
+@pytest.mark.parametrize("byte", range(18), ids=lambda byte: f"byte {byte}")
+def test_a_flipped_byte_costs_no_other_record(record: int, byte: int) -> None:
+    data = bytearray(file_of(MANY))
+    data[len(file_of(MANY[:record])) + byte] ^= 0xFF
+
+    found = readable(data)
+
+    others = [*MANY[:record], *MANY[record + 1 :]]
+    assert [kept for kept in found if kept in others] == others
+    assert len(found) <= len(MANY)
+
+
+def test_zeros_in_place_of_a_record_are_no_records() -> None:
+    start, end = len(file_of(MANY[:2])), len(file_of(MANY[:4]))
+    data = bytearray(file_of(MANY))
+    data[start:end] = bytes(end - start)
+
+    assert readable(data) == [*MANY[:2], *MANY[4:]]
+    assert read(bytes(data)) == MANY[:2]
+    assert damaged_bytes(io.BytesIO(data), start) == len(data) - start
+
+
+def test_records_that_were_written_twice_are_read_once() -> None:
+    data = file_of([*MANY[:5], *MANY[3:]])
+
+    assert readable(data) == MANY
+
+
+def test_a_torn_record_is_not_readable() -> None:
+    assert readable(file_of(MANY)[:-1]) == MANY[:-1]
+    assert readable(file_of(MANY)[:5] + file_of(MANY)[5 : len(MAGIC)]) == []
+
+
+@pytest.mark.parametrize("byte", range(len(MAGIC)))
+def test_magic_line_with_a_flipped_byte_is_recognised(byte: int) -> None:
+    data = bytearray(file_of(MANY))
+    data[byte] ^= 0xFF
+
+    assert readable(data) == read(bytes(data)) == MANY
+
+
+@pytest.mark.parametrize("line", [b"NNI events 2\n", b"NNI events 10", b"NNI evil logs"])
+def test_magic_line_of_another_version_or_file_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError, match="magic line"):
+        readable(line + file_of(MANY)[len(MAGIC) :])
+
+
+def test_search_behind_damage_ends_in_a_file_made_to_make_it_long() -> None:
+    claims = b"".join(b"\0\0\0\0\0\0\0\1\0\x0f\xff\xff????" for _ in range(100_000))
+
+    assert readable(MAGIC + claims) == []

@@ -108,7 +108,10 @@ async def test_damaged_folder_is_imported_up_to_the_damage_with_a_warning(tmp_pa
             bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder
         )
 
-    assert f"{len(records) - 2} records before are whole" in warning
+        folded = await load(bus.events, EXPERIMENT_ID)
+
+    assert f"{len(records) - 2} records before are whole, 1 of those in the last" in warning
+    assert list(folded.experiment.trials) == list(lab.experiment.trials)
 
 
 def schedules(payload: bytes) -> bool:
@@ -160,7 +163,7 @@ async def test_log_that_has_lost_its_end_comes_back_from_the_folder(
 async def test_log_is_not_touched_if_the_folder_cannot_be_read(tmp_path: Path) -> None:
     folder = folder_of(Lab(), tmp_path / EXPERIMENT_ID)
     records = await FolderJournals().read(folder)
-    await FolderJournals().rewrite(folder, [*records[:1], *records[2:], (10**6, b"\xff")])
+    (folder / "db" / "events.log").write_bytes(b"something else altogether")
     async with InMemoryBus() as bus:
         await bus.events.append(
             EXPERIMENT_ID, records[0][1], expected_sequence=0, epoch=4, append_id="0"
@@ -170,3 +173,53 @@ async def test_log_is_not_touched_if_the_folder_cannot_be_read(tmp_path: Path) -
             await reconcile(bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder)
 
         assert [found.payload async for found in bus.events.read(EXPERIMENT_ID)] == [records[0][1]]
+
+
+async def test_records_of_the_file_that_cannot_be_folded_replace_no_log(tmp_path: Path) -> None:
+    folder = folder_of(Lab(), tmp_path / EXPERIMENT_ID)
+    records = await FolderJournals().read(folder)
+    await FolderJournals().rewrite(folder, [*records[:1], (10**6, b"\xff"), (10**6 + 1, b"\xff")])
+    async with InMemoryBus() as bus:
+        await bus.events.append(
+            EXPERIMENT_ID, records[0][1], expected_sequence=0, epoch=4, append_id="0"
+        )
+
+        replaced = await reconcile(
+            bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder
+        )
+        log = [(found.sequence, found.payload) async for found in bus.events.read(EXPERIMENT_ID)]
+
+    assert not replaced
+    assert [payload for _, payload in log] == [records[0][1]]
+    assert await FolderJournals().read(folder) == log
+
+
+@pytest.mark.parametrize("hole", [4, -2])
+async def test_log_and_file_that_lack_different_records_are_merged(
+    tmp_path: Path, hole: int
+) -> None:
+    lab = Lab()
+    lab.finish(lab.running())
+    folder = folder_of(lab, tmp_path / EXPERIMENT_ID, first_sequence=1)
+    async with InMemoryBus() as bus:
+        last = 0
+        for number, (_, payload) in enumerate(await FolderJournals().read(folder)):
+            last = await bus.events.append(
+                EXPERIMENT_ID, payload, expected_sequence=last, epoch=4, append_id=f"{number}"
+            )
+        whole = [(found.sequence, found.payload) async for found in bus.events.read(EXPERIMENT_ID)]
+    kept = len(whole) - 3
+    file = [record for record in whole if record != whole[hole]]
+    await FolderJournals().rewrite(folder, file)
+    async with InMemoryBus() as bus:
+        last = 0
+        for number, (_, payload) in enumerate(whole[:kept]):
+            last = await bus.events.append(
+                EXPERIMENT_ID, payload, expected_sequence=last, epoch=4, append_id=f"{number}"
+            )
+
+        await reconcile(bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder)
+        log = [found.payload async for found in bus.events.read(EXPERIMENT_ID)]
+
+    lost = {whole[hole][1]} - {payload for _, payload in whole[:kept]}
+    assert len(log) == len(whole) - len(lost) + 1  # the last one stops the experiment

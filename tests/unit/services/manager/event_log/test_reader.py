@@ -39,11 +39,18 @@ def comparable(experiment: Experiment, lab: Lab) -> Experiment:
     return replace(experiment, budget=lab.experiment.budget, directory=lab.experiment.directory)
 
 
+def batches_of(lab: Lab, epoch: int = 1) -> list[tuple[int, bytes]]:
+    """Return each event of a lab as (sequence, encoded batch)."""
+    return [
+        (number + 1, batch_to_bytes([event], Stamp(epoch, number, time_ms), inbox_sequence=number))
+        for number, (time_ms, event) in enumerate(lab.log)
+    ]
+
+
 async def write(bus: InMemoryBus, lab: Lab, epoch: int = 1) -> list[int]:
     """Append each event of a lab as a batch; return the sequences."""
     sequences = [0]
-    for number, (time_ms, event) in enumerate(lab.log):
-        payload = batch_to_bytes([event], Stamp(epoch, number, time_ms), inbox_sequence=number)
+    for number, (_, payload) in enumerate(batches_of(lab, epoch)):
         sequences.append(
             await bus.events.append(
                 EXPERIMENT_ID,
