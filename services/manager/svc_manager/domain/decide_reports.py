@@ -258,8 +258,8 @@ def _fail_start(round_: Round, trial: Trial, loss: LossReason) -> None:
 
     A trial that fails while others start ends: the fault is its own.
     """
-    if trial.own_failed_starts >= FALSE_START_LIMIT and not holds(round_.experiment):
-        count = trial.failed_starts + 1
+    if trial.interruptions.own_failed_starts >= FALSE_START_LIMIT and not holds(round_.experiment):
+        count = trial.interruptions.failed_starts + 1
         end = EndReason(EndCause.NEVER_STARTED, lost_count=count, loss=loss)
         _end_lost(round_, trial, TrialState.FAILED, end)
     else:

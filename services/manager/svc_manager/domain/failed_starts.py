@@ -6,6 +6,7 @@ after a back-off. After `HOLD_AFTER` failed starts in a row the experiment holds
 time is started, as a probe, at growing intervals, until a start succeeds.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from svc_manager.domain.state import Experiment, FailedStarts
@@ -66,16 +67,19 @@ def start_failed(experiment: Experiment, trial_id: str, detail: str, time_ms: in
     """Count a failed start; set the next start of its trial and of the experiment's probe."""
     trial = experiment.trials[trial_id]
     starts = experiment.failed_starts
-    trial.failed_starts += 1
-    if not holds(experiment):
-        trial.own_failed_starts += 1
+    earlier = trial.interruptions
+    trial.rare = replace(
+        earlier,
+        failed_starts=earlier.failed_starts + 1,
+        own_failed_starts=earlier.own_failed_starts + (not holds(experiment)),
+    )
     starts.count += 1
     starts.detail = detail
     if time_ms >= starts.probe_at_ms:
         # Trials that were started together fail together: they are one step.
         starts.steps += 1
         starts.probe_at_ms = time_ms + delay_ms(starts.steps)
-    experiment.backing_off[trial_id] = time_ms + delay_ms(trial.failed_starts)
+    experiment.backing_off[trial_id] = time_ms + delay_ms(earlier.failed_starts + 1)
 
 
 def start_succeeded(experiment: Experiment) -> None:

@@ -1,6 +1,8 @@
 """Fold of the events about trials; a part of `fold`."""
 
 import math
+from dataclasses import replace
+from sys import intern
 from typing import assert_never
 
 from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
@@ -64,7 +66,7 @@ def _trial_scheduled(experiment: Experiment, event: events.TrialScheduled, time_
         parameters=event.parameters,
         provenance=suggested.provenance if suggested else b"",
         source=event.source,
-        pool=event.pool,
+        pool=intern(event.pool),
         created_at_ms=time_ms,
     )
     experiment.trials[trial.id] = trial
@@ -103,7 +105,7 @@ def _forget_deferred(experiment: Experiment, trial: Trial) -> None:
 def _trial_started(experiment: Experiment, event: events.TrialStarted) -> None:
     trial = experiment.trials[event.trial_id]
     trial.claim_id = event.claim_id
-    trial.runner_id = event.runner_id
+    trial.runner_id = intern(event.runner_id)  # one string for all trials of an agent
     trial.started_at_ms = event.started_at_ms
     trial.gpu_indices = event.gpu_indices
     trial.wait = None
@@ -175,7 +177,8 @@ def _trial_lost(experiment: Experiment, event: events.TrialLost, time_ms: int) -
     elif not_started:
         start_failed(experiment, trial.id, event.loss.detail, time_ms)
     elif trial.progressed:
-        trial.resumed_losses += 1
+        earlier_losses = trial.interruptions.resumed_losses
+        trial.rare = replace(trial.interruptions, resumed_losses=earlier_losses + 1)
     elif trial.state is not TrialState.WAITING and event.loss.counts:
         trial.losses += 1
     earlier = trial.lost_attempts
@@ -185,7 +188,8 @@ def _trial_lost(experiment: Experiment, event: events.TrialLost, time_ms: int) -
     _forget_deferred(experiment, trial)
     _change_trial(experiment, trial, TrialState.WAITING)
     trial.attempt = event.attempt + 1
-    trial.resumed_step = trial.reached_step
+    if trial.rare is not None:
+        trial.rare = replace(trial.rare, resumed_step=trial.rare.reached_step)
     trial.claim_id = ""
     trial.runner_id = ""
     trial.report_sequence = -1
@@ -197,7 +201,8 @@ def _trial_lost(experiment: Experiment, event: events.TrialLost, time_ms: int) -
 
 def _wait_after(trial: Trial, loss: LossReason) -> WaitReason:
     """Return why a trial waits after a failed start."""
-    return WaitReason(WaitCause.ENVIRONMENT, detail=loss.detail, failure_count=trial.failed_starts)
+    failures = trial.interruptions.failed_starts
+    return WaitReason(WaitCause.ENVIRONMENT, detail=loss.detail, failure_count=failures)
 
 
 def _trial_ended(experiment: Experiment, event: events.TrialEnded) -> None:
@@ -220,8 +225,9 @@ def _trial_checkpointed(experiment: Experiment, event: events.TrialCheckpointed)
     if trial.checkpoint is not None:
         _supersede(experiment, trial.checkpoint)
     trial.checkpoint = event.checkpoint
-    step = event.checkpoint.step
-    trial.reached_step = step if trial.reached_step is None else max(step, trial.reached_step)
+    step, reached = event.checkpoint.step, trial.interruptions.reached_step
+    reached = step if reached is None else max(step, reached)
+    trial.rare = replace(trial.interruptions, reached_step=reached)
     experiment.superseded_checkpoints.discard(event.checkpoint.sha256)  # the same content again
     _count_report(experiment, trial, event.report_sequence)
 
@@ -239,7 +245,7 @@ def _trial_unknown(experiment: Experiment, event: events.TrialUnknown) -> None:
 def _trial_waits(experiment: Experiment, event: events.TrialWaits) -> None:
     trial = experiment.trials[event.trial_id]
     trial.claim_id = event.claim_id
-    trial.runner_id = event.runner_id
+    trial.runner_id = intern(event.runner_id)
     trial.wait = event.wait
     _count_report(experiment, trial, event.report_sequence)
 

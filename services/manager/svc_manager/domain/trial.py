@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from svc_common.experiment_events.causes import (
     EndReason,
@@ -68,6 +69,25 @@ class LostAttempt:
         return self.loss.cause is LossCause.COMMAND_FAILED
 
 
+@dataclass(frozen=True, slots=True)
+class Interruptions:
+    """Failed starts, losses after progress and checkpointed steps of a trial."""
+
+    failed_starts: int = 0
+    """Number of attempts lost because their environment failed."""
+    own_failed_starts: int = 0
+    """Those of them that were lost while the experiment did not hold: the trial's fault, maybe."""
+    reached_step: int | None = None
+    """Largest step of its checkpoints; None: it has saved none."""
+    resumed_step: int | None = None
+    """Largest step of its checkpoints at the begin of the current attempt."""
+    resumed_losses: int = 0
+    """Number of attempts that were lost after they had made progress, whatever the cause."""
+
+
+NO_INTERRUPTIONS: Final = Interruptions()
+
+
 @dataclass(slots=True)
 class Trial:
     """Trial's parameters, state, attempts, metrics and outcome; changed only by the fold."""
@@ -104,37 +124,36 @@ class Trial:
     """Number of attempts lost with their agent that count against `maxTrialRetries`."""
     failures: int = 0
     """Number of failed attempts that were retried."""
-    failed_starts: int = 0
-    """Number of attempts lost because their environment failed."""
-    own_failed_starts: int = 0
-    """Those of them that were lost while the experiment did not hold: the trial's fault, maybe."""
     final: Metric | None = None
     intermediate_count: int = 0
     last_intermediate: Metric | None = None
     gpu_indices: tuple[int, ...] = ()
     checkpoint: TrialCheckpoint | None = None
     """Last complete checkpoint, of this or an earlier attempt."""
-    reached_step: int | None = None
-    """Largest step of its checkpoints; None: it has saved none."""
-    resumed_step: int | None = None
-    """Largest step of its checkpoints at the begin of the current attempt."""
-    resumed_losses: int = 0
-    """Number of attempts that were lost after they had made progress, whatever the cause."""
+    rare: Interruptions | None = None
+    """None, as for most trials: `NO_INTERRUPTIONS`, without its memory for each trial."""
     lost_attempts: tuple[LostAttempt, ...] = ()
     """Oldest first; few, since each is a failure."""
 
     @property
+    def interruptions(self) -> Interruptions:
+        """Its failed starts, losses after progress and checkpointed steps."""
+        return self.rare or NO_INTERRUPTIONS
+
+    @property
     def never_started(self) -> int:
         """Number of attempts lost with their agent before the start, or without its fault."""
-        others = self.losses + self.failures + self.failed_starts + self.resumed_losses
+        rare = self.interruptions
+        others = self.losses + self.failures + rare.failed_starts + rare.resumed_losses
         return self.attempt - 1 - others
 
     @property
     def progressed(self) -> bool:
         """Whether the current attempt has saved a later step than all attempts before it."""
-        if self.reached_step is None:
+        rare = self.interruptions
+        if rare.reached_step is None:
             return False
-        return self.resumed_step is None or self.reached_step > self.resumed_step
+        return rare.resumed_step is None or rare.reached_step > rare.resumed_step
 
     @property
     def live(self) -> bool:

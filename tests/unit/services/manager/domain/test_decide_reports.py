@@ -563,7 +563,7 @@ def test_an_attempt_lost_after_a_later_step_costs_no_retry() -> None:
         lab.report(trial, 0, Started(1), claim=f"c{step}")
 
     assert (trial.state, trial.losses, trial.never_started) == (TrialState.RUNNING, 0, 0)
-    assert trial.resumed_losses == trial.attempt - 1
+    assert trial.interruptions.resumed_losses == trial.attempt - 1
     assert lab.refolded().trials[trial.id] == trial
 
 

@@ -236,7 +236,7 @@ def test_a_trial_that_never_starts_while_others_do_fails() -> None:
     bad, good = lab.experiment.live.values()
     lab.report(good, 0, Started(lab.now_ms), claim="c2")
     while bad.live:
-        assert bad.failed_starts <= FALSE_START_LIMIT
+        assert bad.interruptions.failed_starts <= FALSE_START_LIMIT
         while bad.id in lab.experiment.backing_off:
             pass_time(lab)
         lab.finish(good)

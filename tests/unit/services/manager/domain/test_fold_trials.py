@@ -69,6 +69,19 @@ def test_a_scheduled_trial_is_live_and_waits() -> None:
     assert trial.created_at_ms == 5
 
 
+def test_trials_of_an_agent_share_its_text_and_have_no_object_for_interruptions() -> None:
+    experiment, first = experiment_with_trial()
+    schedule(experiment, "t1")
+    names = ["-".join(("agent", "7")) for _ in range(2)]  # as decoded from two messages
+
+    for trial, name in zip(experiment.trials.values(), names, strict=True):
+        fold(experiment, events.TrialStarted(trial.id, 1, "c1", name, 9, (), 0), 9)
+
+    assert names[0] is not names[1]
+    assert first.runner_id is experiment.trials["t1"].runner_id
+    assert first.rare is None
+
+
 def test_a_started_trial_belongs_to_its_claim() -> None:
     experiment, trial = experiment_with_trial()
 
