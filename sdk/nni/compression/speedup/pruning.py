@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nni.compression.speedup.caches import independent_copy
 from nni.compression.speedup.deadline import Deadline
@@ -35,16 +35,27 @@ def l1_scores(model: nn.Module, dependencies: Dependencies) -> Scores:
     Returns:
         By representative: the sum of absolute values of all elements that go with the unit.
     """
-    scores = np.zeros(len(dependencies.roots), dtype=np.float64)
+    units, values = [np.zeros(0, np.intp)], [np.zeros(0)]
     for name, tensor in model.named_parameters(remove_duplicate=False):
         for block in dependencies.blocks.get(name, []):
             axes = [axis for axis, size in enumerate(block.ids.shape) if size == 1]
-            weight = tensor.detach()
-            total = torch.linalg.vector_norm(weight, 1, axes) if axes else weight.abs()
-            values = total.double().numpy(force=True).ravel()
-            units = dependencies.roots[block.ids].ravel()
-            scores += np.bincount(units, values, len(scores))
-    return scores
+            norms = _l1_norms(tensor.detach(), axes)
+            values.append(norms.double().numpy(force=True).ravel())
+            units.append(dependencies.roots[block.ids].ravel())
+    count = len(dependencies.roots)
+    return np.bincount(np.concatenate(units), np.concatenate(values), count).astype(np.float64)
+
+
+def _l1_norms(tensor: Tensor, axes: list[int]) -> Tensor:
+    """Return the sums of absolute values over axes, without these axes."""
+    if not axes:
+        return tensor.abs()
+    if axes[0] > 0:
+        norms: Tensor = torch.linalg.vector_norm(tensor, 1, axes)
+        return norms
+    # Over the first axis `vector_norm` takes up to ten times as long.
+    total = tensor.abs().sum(0)
+    return total.sum([axis - 1 for axis in axes[1:]]) if axes[1:] else total
 
 
 @contextmanager
