@@ -149,8 +149,7 @@ def test_games_that_were_not_learned_from_survive_a_resume() -> None:
     assert made[0].updates[0][0] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_ppo_finds_better_models_with_time(seed: int) -> None:
+def test_ppo_finds_better_models_with_time() -> None:
     space = RawFormatModelSpace(
         TableSpace(
             *(Categorical(list(range(4)), label=label) for label in "abc"),
@@ -159,10 +158,11 @@ def test_ppo_finds_better_models_with_time(seed: int) -> None:
     )
     engine = SimulatedEngine(lambda s: s["a"] + s["b"] - s["c"] + len(s["subset"]), 200)
 
-    PolicyBasedRL(seed=seed, update_kwargs={"batch_size": 64, "update_times": 8})(space, engine)
+    PolicyBasedRL(seed=0, update_kwargs={"batch_size": 64, "update_times": 8})(space, engine)
 
     metrics = [model.metric for model in engine.submitted]
     # A random model has 1.5 + 1.5 - 1.5 + 1.5 = 3 with deviation 2.1, the mean of 40 of them 0.33.
+    # `bench_nas_strategies` compares 20 seeds.
     assert sum(metrics[-40:]) / 40 > 3 + 4 * 0.33
 
 
