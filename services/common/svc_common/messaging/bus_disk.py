@@ -11,6 +11,12 @@ from nni_wire.folders import BUS_ROOM_BYTES, BUS_START_BYTES
 from svc_common.storage.own_files import place_for_file
 
 _MEBIBYTE: Final = 1024 * 1024
+_PROBE_BYTES: Final = _MEBIBYTE
+"""Size of the file that is tried: with less room under a quota the bus halts again at once."""
+_REMEDIES: Final = {
+    errno.ENOSPC: "delete files, for the disk has no room for more of them (df -i)",
+    errno.EDQUOT: "delete files or raise the quota",
+}
 
 
 def free_bytes(folder: Path) -> int:
@@ -103,16 +109,28 @@ def bus_trouble(folder: Path) -> str:
 
 
 def _write_trouble(folder: Path) -> str:
-    """Try to create a nameless file in a folder; return why that fails; empty: it works."""
+    """Try to write a nameless file in a folder; return why that fails; empty: it works."""
     try:
         # A file without a name, which is gone when it is closed. A disk that an error has made
-        # read-only shows it only to writers.
-        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        # read-only, or a quota that is used up, shows itself only to writers.
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except OSError as error:
         if error.errno in {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT}:
             return ""  # this file system has no files without a name
-        return (
-            f"the bus's disk cannot be written: {error.strerror} ({folder}); make it writable, "
-            "and it goes on by itself"
-        )
+        return _refusal(error, folder)
+    try:
+        os.posix_fallocate(descriptor, 0, _PROBE_BYTES)
+    except OSError as error:
+        return "" if error.errno in {errno.EOPNOTSUPP, errno.EINVAL} else _refusal(error, folder)
+    finally:
+        os.close(descriptor)
     return ""
+
+
+def _refusal(error: OSError, folder: Path) -> str:
+    """Return why a disk with free bytes takes no file, with the remedy."""
+    remedy = _REMEDIES.get(error.errno or 0, "make it writable")
+    return (
+        f"the bus's disk cannot be written: {error.strerror} ({folder}); {remedy}, and it goes on "
+        "by itself"
+    )

@@ -147,7 +147,7 @@ class LogRestorer:
             return  # its owner restores it
         try:
             await import_folder(
-                self._bus.events, self._journals, self._ids, experiment_id, directory
+                self._bus.events, self._journals, self._ids, experiment_id, directory, is_own=True
             )
         except NotFoundError:
             return  # the folder is gone, too

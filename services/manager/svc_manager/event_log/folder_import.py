@@ -36,6 +36,8 @@ async def import_folder(
     experiment_id: str,
     directory: Path,
     check_config: CheckConfig | None = None,
+    *,
+    is_own: bool = False,
 ) -> list[str]:
     """Rebuild an unknown experiment's log from its folder, then STOPPED; return damage warnings.
 
@@ -50,6 +52,8 @@ async def import_folder(
         experiment_id: the experiment.
         directory: its folder.
         check_config: checks the configuration in the log; None: no caller has asked for the import.
+        is_own: whether this installation wrote the folder. Of its log, whole or not, the records
+            that can be folded are taken; the log of another one has to be whole or be damaged.
 
     Returns:
         Warnings: of a damaged file, the records that can be read and folded are imported.
@@ -69,8 +73,13 @@ async def import_folder(
             f"its log is of experiment {found or 'none'}",
         )
     damage = await journals.damage_of(directory)
+    if damage or is_own:
+        readable = readable_start(records)
+        if len(readable) < len(records):
+            lost = f"{len(records) - len(readable)} records need others that are lost"
+            damage = f"{damage}; {lost}" if damage else lost
+        records = readable
     if damage:
-        records = readable_start(records)
         get_logger().warning(
             "imported log is damaged",
             experiment=experiment_id,

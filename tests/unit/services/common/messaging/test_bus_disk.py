@@ -1,5 +1,8 @@
+import errno
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,41 @@ def test_a_disk_that_cannot_be_written_is_named(
     monkeypatch.setattr(os, "open", refuse)
 
     assert "Read-only file system" in disk_trouble(tmp_path, BUS_ROOM_BYTES)
+
+
+@pytest.fixture
+def disk_without_inodes(tmp_path: Path) -> Iterator[Path]:
+    """File system with free bytes and no free inodes; skip where none can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ("mount", "-t", "tmpfs", "-o", "size=256m,nr_inodes=4", "tmpfs", str(folder))
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        for number in range(3):  # the root has the fourth
+            (folder / str(number)).touch()
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_disk_without_free_inodes_says_that_files_are_to_be_deleted(
+    disk_without_inodes: Path,
+) -> None:
+    trouble = disk_trouble(disk_without_inodes, BUS_ROOM_BYTES)
+
+    assert "No space left on device" in trouble
+    assert "delete files" in trouble
+
+
+def test_quota_that_is_used_up_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+
+    assert "quota exceeded" in disk_trouble(tmp_path, BUS_ROOM_BYTES)
+    assert "raise the quota" in disk_trouble(tmp_path, BUS_ROOM_BYTES)
 
 
 def test_a_file_system_without_nameless_files_has_no_trouble(

@@ -134,6 +134,25 @@ async def test_log_that_cannot_be_folded_leaves_no_half_import(tmp_path: Path) -
         assert await bus.events.experiments() == []
 
 
+async def test_own_log_that_lacks_records_comes_back_up_to_the_first_that_needs_them(
+    tmp_path: Path,
+) -> None:
+    lab = Lab()
+    lab.finish(lab.running())
+    folder = folder_of(lab, tmp_path / EXPERIMENT_ID)
+    records = await FolderJournals().read(folder)
+    await FolderJournals().rewrite(folder, [found for found in records if not schedules(found[1])])
+
+    async with InMemoryBus() as bus:
+        (warning,) = await import_folder(
+            bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder, is_own=True
+        )
+        folded = await load(bus.events, EXPERIMENT_ID)
+
+    assert "records need others that are lost" in warning
+    assert folded.experiment.state is ExperimentState.STOPPED
+
+
 @pytest.mark.parametrize("kept", [1, 4, -1])
 async def test_log_that_has_lost_its_end_comes_back_from_the_folder(
     tmp_path: Path, kept: int
