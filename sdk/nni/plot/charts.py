@@ -35,7 +35,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Horizontal bars from a begin to an end, in rows."""
+    """Horizontal bars from a begin to an end, in rows that are categories of the vertical axis."""
 
     name: str
     rows: Sequence[str]

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import io
 import math
+from itertools import product
+
+import pytest
+from matplotlib.text import Text
 
 from nni.plot._matplotlib import draw
 from nni.plot.charts import Bars, Chart, ChartAxis, Panel, ParallelChart, Series, Surface
@@ -61,3 +66,49 @@ def test_parallel_lines_are_scaled_to_their_axes() -> None:
     first, second = axes.collections[0].get_segments()  # type: ignore[attr-defined] # of line collections
     assert first.tolist() == [[0.0, 0.0], [1.0, 0.0]]
     assert second.tolist() == [[0.0, 1.0], [1.0, 1.0]]
+
+
+HOSTILE = ("$\\\\bad{x$", "a$b", "red\x1b[31m\x00", "x" * 100_000)
+HUGE = (-1e308, 0.0, 1e308)
+
+
+def hostile_charts() -> dict[str, Chart | ParallelChart]:
+    """Return charts whose texts are no formulas, and whose numbers have no finite distance."""
+    name, categories = HOSTILE[0], ChartAxis(HOSTILE[3], categories=HOSTILE)
+    points = Series(name, HUGE, HUGE, shades=HUGE)
+    bars = Bars(name, HOSTILE, [0.0] * 4, [1e308] * 4)
+    surface = Surface(HUGE, HUGE, [HUGE] * 3, name)
+    plain = ChartAxis(name)
+    return {
+        "points": Chart(name, [Panel(plain, plain, [points])], shade_title=HOSTILE[1]),
+        "bars": Chart(HOSTILE[2], [Panel(plain, categories, [bars])]),
+        "surface": Chart(name, [Panel(plain, plain, [surface])]),
+        "parallel": ParallelChart(
+            name, [plain, plain], list(product(HUGE, HUGE)), HUGE * 3, name, [[(0.0, name)], []]
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", ["points", "bars", "surface", "parallel"])
+def test_texts_of_the_user_are_no_formulas_and_huge_numbers_are_drawn(kind: str) -> None:
+    chart = hostile_charts()[kind]
+
+    figure = draw(chart)
+
+    figure.savefig(io.BytesIO())
+    texts: list[Text] = figure.findobj(Text)
+    shown = {text.get_text() for text in texts}
+    assert HOSTILE[0].replace("$", "\\$") in shown
+    assert not any("\x1b" in text or len(text) > 100 for text in shown)
+
+
+def test_bars_of_long_names_that_begin_alike_keep_their_rows() -> None:
+    rows = ["x" * 200 + "1", "x" * 200 + "2"]
+    panel = Panel(
+        ChartAxis("x"), ChartAxis("y", categories=tuple(rows)), [Bars("b", rows, [0, 0], [1, 2])]
+    )
+
+    (axes,) = draw(Chart("title", [panel])).axes
+
+    assert [bar.get_y() + bar.get_height() / 2 for bar in axes.patches] == [0.0, 1.0]  # type: ignore[attr-defined] # of rectangles
+    assert [len(label.get_text()) for label in axes.get_yticklabels()] == [80, 80]
