@@ -120,8 +120,25 @@ def _refuse_usage(error: Any) -> int:  # noqa: ANN401 - a class of typer that ha
     value = _refused_value(error)
     if value and value not in message:  # pydantic names no value
         message += f", got {value}"
+    message += _remedy_elsewhere(message, context.find_root().command)
     complain(f"ERROR: {message}\nSee: {context.command_path} --help")
     return REFUSED
+
+
+def _remedy_elsewhere(message: str, root: Any) -> str:  # noqa: ANN401 - as above
+    """Return a command of any group whose name is close to an unknown one; empty: none is."""
+    import difflib
+    import re
+
+    unknown = re.fullmatch(r"No such command '(.+)'\.", message)
+    if unknown is None:
+        return ""
+    places: dict[str, list[str]] = {}
+    for name, command in root.commands.items():
+        for one in getattr(command, "commands", ()):
+            places.setdefault(one, []).append(f"nnictl {name} {one}")
+    close = difflib.get_close_matches(unknown[1], places, n=1)
+    return f" Did you mean {' or '.join(places[close[0]][:2])}?" if close else ""
 
 
 def _refused_value(error: BaseException) -> str:

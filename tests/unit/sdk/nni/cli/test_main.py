@@ -59,6 +59,8 @@ def test_version_is_that_of_the_library(flag: str, capsys: pytest.CaptureFixture
         (["create", "--confg", "c"], "--config"),
         (["create"], "--config"),
         (["trial", "kil"], "Did you mean 'kill'?"),
+        (["statsu"], "Did you mean nnictl experiment status or nnictl compress status?"),
+        (["trial", "explian"], "See: nnictl trial --help"),
         (["update", "concurrency", "-v", "0"], "greater than or equal to 1"),
         (["update", "duration", "-v", "5w"], "--value must be a number followed by"),
         (["experiment", "export", "-f", "x", "--type", "xml"], "xml"),
