@@ -1,4 +1,4 @@
-"""Publisher of trial output, at its own pace, so that no trial ever waits.
+"""Publisher of trials' output on the bus for live views, limited so that no trial waits.
 
 The files are the record. Data to send is read from them again: nothing is held in memory, an
 outage of the bus loses nothing that is still in the file, and a trial that writes faster than the

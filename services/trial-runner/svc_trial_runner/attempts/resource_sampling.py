@@ -38,7 +38,7 @@ class SampledTrial:
 
 
 class ResourceSampler:
-    """Sampler that appends a line of a trial's use to its file, at growing intervals.
+    """Sampler that appends a trial's CPU, memory and GPU use to its file, at growing intervals.
 
     A trial costs a timer until its first sample, which most short trials do not reach. Reading and
     writing happen in threads; what cannot be read or written leaves a gap.

@@ -20,7 +20,7 @@ class GpuDevice:
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """GPU request of a trial: their number, and the rules which GPUs it may get."""
+    """GPU request of a trial: number of GPUs, and which ones the trial may get."""
 
     experiment_id: str
     trial_id: str
@@ -37,7 +37,7 @@ class GpuRequest:
 
 @dataclass(frozen=True, slots=True)
 class MachineGpuRules:
-    """Rules of one machine for its GPUs, which come before those of experiments."""
+    """Rules of one machine for its GPUs, which override those of experiments."""
 
     allowed_indices: tuple[int, ...] | None = None
     """None: the experiment's rule holds, as for the others."""

@@ -80,7 +80,7 @@ class FolderCredentials:
         await self.apply()
 
     async def apply(self) -> None:
-        """Write the current users, and return when bus and managers know them.
+        """Write the files of current users; return once bus and managers have read them.
 
         Raises:
             UnavailableError: files cannot be written, or the bus does not read them.

@@ -27,7 +27,7 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True)
 class JoinedMachine:
-    """Machine that has enrolled in a pool, and the agent that it is."""
+    """Machine that has enrolled in a pool, and the number of its agent."""
 
     machine: str
     """Hash of the id that the machine has drawn."""

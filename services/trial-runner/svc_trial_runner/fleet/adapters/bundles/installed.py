@@ -35,7 +35,7 @@ _FOLDERS_LEFT_OUT: Final = frozenset({"__pycache__", "tests", "node_modules"})
 
 @dataclass(frozen=True, slots=True)
 class NeededDistribution:
-    """Distribution that a bundle must have: its name, the installed version, else a rule."""
+    """Distribution that a bundle must have: name, and installed version or else a version rule."""
 
     name: str
     """Normalized."""

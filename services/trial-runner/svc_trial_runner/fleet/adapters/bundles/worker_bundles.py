@@ -40,7 +40,7 @@ _PIP_TIMEOUT_S: Final = 600.0
 
 
 def unpack(folders: WorkerFolders, digest: str, source: BinaryIO) -> bool:
-    """Unpack a bundle from a stream unless it is unpacked already; return whether it was needed.
+    """Unpack a bundle from a stream; return False if it was unpacked already.
 
     Args:
         folders: of NNI.

@@ -33,7 +33,7 @@ def has_ended(pid: int, started: int) -> bool:
 
 
 def send_signal(pid: int, started: int, number: signal.Signals) -> None:
-    """Send a signal to exactly this process; do nothing if it has ended."""
+    """Send a signal to the process of this id and start time; do nothing if it has ended."""
     with suppress(OSError):
         descriptor = os.pidfd_open(pid)
         try:

@@ -1,4 +1,4 @@
-"""Process above one agent on a worker: its log with a limit, its end as a file; standard library.
+"""Supervisor of one agent on a worker: rotates its log, records its end; standard library only.
 
 It holds the lock of the agent's folder as long as the agent runs, so that no agent runs twice. The
 agent gets its settings, which have secrets, on stdin; while it runs no file has them.

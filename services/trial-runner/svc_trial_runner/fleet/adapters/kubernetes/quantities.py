@@ -1,4 +1,4 @@
-"""Quantities as Kubernetes writes them, read and written."""
+"""Parser of quantities in the notation of Kubernetes, such as `500m` or `16Gi`."""
 
 import re
 from fractions import Fraction

@@ -65,7 +65,7 @@ class SlurmJob:
 
     @property
     def stage(self) -> JobStage:
-        """Meaning of the state; RUNNING if it is unknown, so that no agent is started twice."""
+        """Stage of the job by its state; RUNNING if unknown, so that no agent is started twice."""
         return _STAGE_OF.get(self.state, JobStage.RUNNING)
 
 

@@ -1,4 +1,4 @@
-"""Times, sizes and counts as Slurm writes them, read and written."""
+"""Parsing and formatting of times, sizes and counts in Slurm's notation."""
 
 import re
 from typing import Final

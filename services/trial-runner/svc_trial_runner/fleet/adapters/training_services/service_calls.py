@@ -24,7 +24,7 @@ class TrainingServiceError(PlatformError):
 
 
 class ServiceCalls:
-    """Calls of one object of a training service.
+    """Caller of a training service's methods: checks their results, translates their errors.
 
     Args:
         service: the object.
