@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -123,10 +124,7 @@ def load_own_platform(name: str) -> Any | None:  # noqa: ANN401 - an object of a
     from importlib.metadata import entry_points  # as above
 
     for point in entry_points(group=GROUP, name=name):
-        try:
-            return point.load()
-        except AttributeError as error:
-            raise ImportError(f"{point.value}: {error}", name=point.module) from error
+        return _imported(point.load, point.value, point.module)
     reference = registered_platforms().get(name)
     return None if reference is None else load_reference(reference)
 
@@ -138,7 +136,27 @@ def load_reference(reference: str) -> Any:  # noqa: ANN401 - as above
         ImportError: there is no such module, or no such object in it.
     """
     module, _, name = reference.partition(":")
+    found = _imported(lambda: import_module(module), reference, module)
     try:
-        return getattr(import_module(module), name)
-    except AttributeError as error:
-        raise ImportError(f"{module} has no {name}", name=module) from error
+        return _imported(lambda: getattr(found, name), reference, module)
+    except ImportError as error:
+        if isinstance(error.__cause__, AttributeError):
+            raise ImportError(f"{module} has no {name}", name=module) from error  # noqa: TRY004 - it is an import
+        raise
+
+
+def _imported(load: Callable[[], Any], reference: str, module: str) -> Any:  # noqa: ANN401 - as above
+    """Return what a call imports; raise ImportError for anything that code of the user raises.
+
+    `sys.exit()` at import would end the service that imports it.
+
+    Raises:
+        ImportError: of the call, or in place of any other error.
+    """
+    try:
+        return load()
+    except ImportError:
+        raise
+    except (Exception, SystemExit) as error:
+        cause = f"{type(error).__name__}: {error!s:.500}"
+        raise ImportError(f"{reference}: {cause}", name=module) from error

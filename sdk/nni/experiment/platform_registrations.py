@@ -90,10 +90,10 @@ def _checked_name(reference: str) -> str:
     if not isinstance(config, type) or not issubclass(config, TrainingServiceConfig):
         raise ExperimentError(f"{entry.config} must be a TrainingServiceConfig, got {config!r:.80}")
     name = config.model_fields["platform"].default
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or not name.isprintable():
         raise ExperimentError(
             f"the field platform of {entry.config} must have the platform's name as its default, "
-            f"got {name!r:.80}"
+            f"in printable characters, got {name!r:.80}"
         )
     return name
 

@@ -1,3 +1,5 @@
+import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,10 @@ class Service(TrainingService):
 
 entry = PlatformEntry(f"{__name__}:QueueConfig", service=f"{__name__}:Service")
 taken = PlatformEntry(f"{__name__}:LocalConfig", "queues:Adapter")
+class Red(TrainingServiceConfig):
+    platform: str = "red\\x1b[31m"
+
+red = PlatformEntry(f"{__name__}:Red", "queues:Adapter")
 nameless = PlatformEntry(f"{__name__}:Nameless", "queues:Adapter")
 classless = PlatformEntry(f"{__name__}:entry", "queues:Adapter")
 serviceless = PlatformEntry(f"{__name__}:QueueConfig", service=f"{__name__}:QueueConfig")
@@ -71,6 +77,9 @@ def test_registered_platform_is_one_of_configurations_until_it_is_unregistered()
         (f"{PACKAGE}:QueueConfig", "must be a PlatformEntry"),
         (f"{PACKAGE}:taken", "must have a name that is not taken, got 'local'"),
         (f"{PACKAGE}:nameless", "must have the platform's name as its default"),
+        (f"{PACKAGE}:red", "in printable characters, got 'red\\x1b[31m'"),
+        ("../../x", "--package ../../x cannot be imported"),
+        (":entry", "--package :entry cannot be imported"),
         (f"{PACKAGE}:classless", "must be a TrainingServiceConfig"),
         (f"{PACKAGE}:serviceless", "must be a TrainingService, got"),
     ],
@@ -80,6 +89,28 @@ def test_package_that_is_wrong_is_refused(reference: str, message: str) -> None:
         register_platform(reference)
 
     assert message in str(caught.value)
+    assert registered_platforms() == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "cause"),
+    [
+        ("import sys; sys.exit(0)", "SystemExit: 0"),
+        ("raise RuntimeError('theirs')", "RuntimeError: theirs"),
+        ("def (", "SyntaxError"),
+        ("def __getattr__(name): raise OSError('theirs')", "OSError: theirs"),
+    ],
+)
+def test_package_that_raises_at_import_is_refused_with_the_cause(
+    tmp_path: Path, content: str, cause: str
+) -> None:
+    (tmp_path / "raises_at_import.py").write_text(content)
+    sys.modules.pop("raises_at_import", None)
+    importlib.invalidate_caches()
+
+    with pytest.raises(ExperimentError, match=f"--package raises_at_import .*{cause}"):
+        register_platform("raises_at_import")
+
     assert registered_platforms() == {}
 
 
