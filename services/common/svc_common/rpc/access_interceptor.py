@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import grpc
@@ -67,12 +67,9 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
             return _open_check(handler)
         if method.startswith(_HEALTH):
             return None  # Watch is a stream for callers without credentials that never ends
-        metadata = handler_call_details.invocation_metadata
-        credentials = _Credentials(bearer_token(metadata), metadata_value(metadata, ON_BEHALF_KEY))
         return _CheckedCall(
             self._authenticator,
             method,
-            credentials,
             handler,
             self._turns,
             agents_only=self._agents_only,
@@ -91,15 +88,6 @@ def _open_check(handler: Handler) -> Handler:
 
     made: Handler = grpc.unary_unary_rpc_method_handler(check, None, inner.response_serializer)
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class _Credentials:
-    """Bearer token of a call, and the caller on whose behalf a service makes the call."""
-
-    token: str = field(repr=False)
-    on_behalf_of: str
-    """Value of `ON_BEHALF_KEY`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +121,15 @@ def metadata_value(metadata: Metadata | None, wanted: str) -> str:
 
 
 class _CheckedCall:
-    """gRPC handler that checks caller and role, calls the inner handler, and audits by its rule."""
+    """gRPC handler that checks caller and role, calls the inner handler, and audits by its rule.
+
+    It serves all calls of a method, so that nothing of a call may be an attribute.
+    """
 
     def __init__(
         self,
         authenticator: Authenticator,
         method: str,
-        credentials: _Credentials,
         inner: Handler,
         turns: DecodingTurns,
         *,
@@ -149,7 +139,6 @@ class _CheckedCall:
         self._turns = turns
         self._agents_only = agents_only
         self._method = method
-        self._shown = credentials
         self._inner: Any = inner
         self._rule: Rule = rule_of_method(method)
 
@@ -218,9 +207,11 @@ class _CheckedCall:
             ServiceError: the caller has no permission, or the request is too large.
         """
         address = address_of_peer(context.peer())
-        name = "" if self._shown.token else certificate_name(context)
-        caller = self._authenticator.identify(address, self._shown.token, name, self._method)
-        caller = effective_caller(caller, self._shown.on_behalf_of)
+        metadata: Metadata | None = context.invocation_metadata()
+        token = bearer_token(metadata)
+        name = "" if token else certificate_name(context)
+        caller = self._authenticator.identify(address, token, name, self._method)
+        caller = effective_caller(caller, metadata_value(metadata, ON_BEHALF_KEY))
         payload, count = request, 0
         try:
             _check_way(caller, through_front=self._agents_only or came_through_front(address))

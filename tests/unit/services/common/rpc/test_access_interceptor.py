@@ -140,6 +140,15 @@ async def test_each_caller_has_the_permissions_of_the_table(
     assert await site.call(KILL, b"", token) == kill
 
 
+async def test_each_call_of_a_method_is_checked_by_its_own_credentials(site: Site) -> None:
+    tokens = ["uma", "vera", "", "unknown", "own", "vera"]
+
+    codes = [await site.call(KILL, b"", token) for token in tokens]
+
+    refused = "PERMISSION_DENIED"
+    assert codes == ["OK", refused, "UNAUTHENTICATED", "UNAUTHENTICATED", "OK", refused]
+
+
 async def test_changing_calls_are_audited_with_their_outcome(site: Site) -> None:
     gone = pb.KillTrialRequest(experiment_id="exp", trial_id="gone", request_id="r1")
     live = pb.KillTrialRequest(experiment_id="exp", trial_id="abcde", request_id="r2")

@@ -165,3 +165,28 @@ def test_every_method_has_a_limit_and_few_a_large_one(method: str) -> None:
     assert limit in {DEFAULT_LIMIT_BYTES, MESSAGE_LIMIT_BYTES, GRPC_MESSAGE_LIMIT_BYTES}
     if method.rpartition("/")[2].startswith(("Get", "List", "Stop", "Delete", "Follow", "Wait")):
         assert limit == DEFAULT_LIMIT_BYTES
+
+
+async def test_handlers_of_a_method_are_made_once_and_of_an_unknown_one_never() -> None:
+    made: list[str] = []
+
+    async def find(details: grpc.HandlerCallDetails) -> Any:
+        made.append(details.method)
+        return grpc.unary_unary_rpc_method_handler(print) if details.method == GET_TRIAL else None
+
+    interceptor = UnreadRequestInterceptor()
+    details = [_Details(method) for method in (GET_TRIAL, GET_TRIAL, "/none", "/none")]
+
+    first, again, *unknown = [await interceptor.intercept_service(find, one) for one in details]
+
+    assert first is again
+    assert unknown == [None, None]
+    assert made == [GET_TRIAL, "/none", "/none"]
+
+
+class _Details(grpc.HandlerCallDetails):
+    """Details of a call of a method without metadata."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.invocation_metadata = ()
