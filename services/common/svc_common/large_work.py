@@ -12,8 +12,11 @@ from json.decoder import JSONArray, JSONDecoder  # type: ignore[attr-defined] # 
 from json.scanner import py_make_scanner  # type: ignore[attr-defined] # not in the stubs
 from typing import Any, Final, ParamSpec, TypeVar
 
+from google.protobuf.message import Message
+
 P = ParamSpec("P")
 T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 
 ON_LOOP_BYTES: Final = 64 * 1024
 """Largest value that is handled on the loop: a few milliseconds of Python code."""
@@ -40,6 +43,28 @@ async def off_loop(
         return function(*args, **kwargs)
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_pool, lambda: function(*args, **kwargs))
+
+
+async def copy_of(message: M) -> M:
+    """Return a copy of a message; other tasks come before and after it, as it may take 40 ms."""
+    await asyncio.sleep(0)
+    copy = type(message)()
+    copy.CopyFrom(message)
+    await asyncio.sleep(0)
+    return copy
+
+
+async def encoded(message: Message, *, deterministic: bool = False) -> bytes:
+    """Return a message as bytes; other tasks come before and after it, as it may take 30 ms.
+
+    Args:
+        message: the message.
+        deterministic: whether maps are written in one order.
+    """
+    await asyncio.sleep(0)
+    payload = message.SerializeToString(deterministic=deterministic)
+    await asyncio.sleep(0)
+    return payload
 
 
 class _SteppingDecoder(JSONDecoder):

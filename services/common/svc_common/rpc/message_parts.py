@@ -25,6 +25,9 @@ FEW_PARTS: Final = 50_000
 """Most parts of other messages, over which handlers iterate; up to 25 ms."""
 MANY_PARTS: Final = 100_000
 """Messages with more parts are decoded and handled one at a time."""
+MAP_ENTRY_PARTS: Final = 20
+"""Parts that an entry of a field of type `map` stands for, beside key and value: it is put into a
+hash table."""
 TEXT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """Longest text or bytes in a message: functions of C that handle one run for up to 25 ms."""
 
@@ -169,6 +172,8 @@ class _Walk:
             self.count += length
             self._place += length
             return
+        if inner.GetOptions().map_entry:
+            self.count += MAP_ENTRY_PARTS - 1
         self._outer.append((self._end, self._fields))
         self._end = min(self._place + length, self._end)
         self._fields = _fields_of(inner)

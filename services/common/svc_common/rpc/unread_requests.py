@@ -33,10 +33,11 @@ _LIMITS_BYTES: Final[Mapping[str, int]] = {
     f"{_ALGORITHMS}ValidateAlgorithms": GRPC_MESSAGE_LIMIT_BYTES,
     f"{_ANALYSES}CheckConfigurations": GRPC_MESSAGE_LIMIT_BYTES,
     # The results of all trials.
-    f"{_EXPERIMENTS}ImportData": GRPC_MESSAGE_LIMIT_BYTES,
     f"{_ANALYSES}MeasureImportance": GRPC_MESSAGE_LIMIT_BYTES,
     f"{_ANALYSES}FindParetoFront": GRPC_MESSAGE_LIMIT_BYTES,
-    # The environment of the client; parameters or result of a trial; a piece of a blob.
+    # The environment of the client; samples, which clients send in pieces; parameters or result of
+    # a trial; a piece of a blob.
+    f"{_EXPERIMENTS}ImportData": MESSAGE_LIMIT_BYTES,
     f"{_EXPERIMENTS}ResumeExperiment": MESSAGE_LIMIT_BYTES,
     "/nni_proto.trial.v1.TrialService/AddTrial": MESSAGE_LIMIT_BYTES,
     f"{_STUDIES}AskTrial": MESSAGE_LIMIT_BYTES,

@@ -18,6 +18,8 @@ DEADLINE_S: Final = 10.0
 """Time limit of one check."""
 PROCESSES_LIMIT: Final = 3
 """Most children at a time; one stays when they are idle."""
+_WRITTEN_AT_ONCE_BYTES: Final = 1024 * 1024
+"""The loop copies what the pipe does not take at once."""
 WAITING_LIMIT: Final = 32
 """Most requests that wait for a child."""
 
@@ -67,8 +69,9 @@ class _Child:
         assert stdin is not None, "a pipe"
         assert stdout is not None, "a pipe"
         stdin.write(LENGTH.pack(len(payload) + 1) + check.value)
-        stdin.write(payload)
-        await stdin.drain()
+        for start in range(0, len(payload), _WRITTEN_AT_ONCE_BYTES):
+            stdin.write(payload[start : start + _WRITTEN_AT_ONCE_BYTES])
+            await stdin.drain()
         (length,) = LENGTH.unpack(await stdout.readexactly(LENGTH.size))
         return await stdout.readexactly(length)
 

@@ -9,6 +9,7 @@ import grpc.aio
 from nni_proto.tuning.v1 import algorithm_service_pb2 as pb
 from nni_proto.tuning.v1 import algorithm_service_pb2_grpc as pb_grpc
 from svc_common.errors import InvalidArgumentError
+from svc_common.large_work import encoded
 from svc_dispatcher.converters.replay_messages import update_to_proto
 from svc_dispatcher.domain.values import Check
 from svc_dispatcher.ports import Checks, ClassChoice, NamedAlgorithm
@@ -59,7 +60,7 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     ) -> pb.ValidateAlgorithmsResponse:
         """Check algorithms and space in a child, import classes; return warnings and direction."""
         del context
-        payload = request.SerializeToString()
+        payload = await encoded(request)
         found = await self._checks.run(Check.ALGORITHMS, payload, "search_space")
         classes = [ClassChoice(*fields) for fields in found["classes"]]
         await self._algorithms.check_classes(classes, found["interpreter"])

@@ -7,6 +7,7 @@ import grpc.aio
 
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from nni_proto.tuning.v1 import analysis_service_pb2_grpc as pb_grpc
+from svc_common.large_work import encoded
 from svc_dispatcher.converters.algorithm_requests import (
     plain_objective,
     plain_value,
@@ -54,7 +55,7 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     ) -> pb.FindParetoFrontResponse:
         """Return the trials that no other one dominates, and counts of results left out."""
         del context
-        found = await self._checks.run(Check.FRONT, request.SerializeToString(), "outcomes")
+        found = await self._checks.run(Check.FRONT, await encoded(request), "outcomes")
         return pb.FindParetoFrontResponse(
             trial_ids=found["trial_ids"],
             infeasible=found["infeasible"],
@@ -66,7 +67,5 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     ) -> pb.CheckConfigurationsResponse:
         """Return for each configuration the constraint of the space that it violates, or empty."""
         del context
-        found = await self._checks.run(
-            Check.CONFIGURATIONS, request.SerializeToString(), "search_space"
-        )
+        found = await self._checks.run(Check.CONFIGURATIONS, await encoded(request), "search_space")
         return pb.CheckConfigurationsResponse(broken=found["broken"])

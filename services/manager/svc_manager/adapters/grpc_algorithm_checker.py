@@ -1,13 +1,15 @@
 """`AlgorithmChecker` over the dispatcher's gRPC service."""
 
-from typing import Final
+from typing import Any, Final
 
 import grpc.aio
 
 from nni_proto.experiment.v1 import config_pb2
-from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
+from nni_proto.tuning.v1 import algorithm_service_pb2
+from svc_common.large_work import encoded
 from svc_common.rpc.client import service_error, token_metadata
 
+_METHOD: Final = "/nni_proto.tuning.v1.AlgorithmService/ValidateAlgorithms"
 _DEADLINE_S: Final = 60.0
 """Time for a custom class, which the user's interpreter imports."""
 
@@ -21,7 +23,10 @@ class GrpcAlgorithmChecker:
     """
 
     def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
-        self._stub = algorithm_service_pb2_grpc.AlgorithmServiceStub(channel)
+        self._validate: Any = channel.unary_unary(
+            _METHOD,
+            response_deserializer=algorithm_service_pb2.ValidateAlgorithmsResponse.FromString,
+        )
         self._credentials = token_metadata(token)
 
     async def check(
@@ -34,21 +39,32 @@ class GrpcAlgorithmChecker:
     ) -> tuple[list[str], str]:
         """Validate algorithms and space by the dispatcher; return warnings and optimize mode."""
         request = algorithm_service_pb2.ValidateAlgorithmsRequest(
-            search_space=config.search_space,
             interpreter=interpreter,
             several_outcomes=len(config.objectives) > 1 or bool(config.constraints),
             replaces_space=replaces_space,
             replaced_tuner=replaced_tuner,
-            # Configurations that break the constraints of a later space are skipped.
-            enqueued=[] if replaces_space else config.search.enqueue,
         )
         for name in ("tuner", "assessor", "advisor"):
             if config.HasField(name):
                 getattr(request, name).CopyFrom(getattr(config, name))
+        fields = [request.SerializeToString(), *await _large_fields(config, replaces_space)]
         try:
-            response = await self._stub.ValidateAlgorithms(
-                request, timeout=_DEADLINE_S, metadata=self._credentials, wait_for_ready=True
+            response = await self._validate(
+                b"".join(fields),
+                timeout=_DEADLINE_S,
+                metadata=self._credentials,
+                wait_for_ready=True,
             )
         except grpc.aio.AioRpcError as error:
             raise service_error(error) from error
         return list(response.warnings), response.optimize_mode
+
+
+async def _large_fields(config: config_pb2.ExperimentConfig, replaces_space: bool) -> list[bytes]:  # noqa: FBT001 - of one call
+    """Return search space and enqueued configurations as bytes of a request, in several turns."""
+    space = algorithm_service_pb2.ValidateAlgorithmsRequest(search_space=config.search_space)
+    fields = [await encoded(space)]
+    if replaces_space:
+        return fields  # configurations that break the constraints of a later space are skipped
+    enqueued = algorithm_service_pb2.ValidateAlgorithmsRequest(enqueued=config.search.enqueue)
+    return [*fields, await encoded(enqueued)]

@@ -6,7 +6,7 @@ from typing import Final
 from nni_proto.common.v1 import value_pb2
 from nni_wire.limits import INLINE_VALUE_LIMIT_BYTES
 from nni_wire.values import blob_of, from_value, to_value
-from svc_common.large_work import off_loop, parse_json, write_json
+from svc_common.large_work import copy_of, off_loop, parse_json, write_json
 from svc_common.storage.ports import CONTENT_KIND, BlobStore
 
 KEPT_BYTES: Final = 16 * 1024 * 1024
@@ -28,15 +28,15 @@ class LargeValues:
 
     async def put(self, value: value_pb2.Value) -> value_pb2.Value:
         """Store a value above the inline limit as a JSON blob; return a reference, else itself."""
-        if value.ByteSize() <= INLINE_VALUE_LIMIT_BYTES or blob_of(value) is not None:
-            return value
         size_bytes = value.ByteSize()
+        if size_bytes <= INLINE_VALUE_LIMIT_BYTES or blob_of(value) is not None:
+            return value
         text = await off_loop(size_bytes, lambda: write_json(from_value(value), size_bytes))
         key = await self._blobs.put(text)
         sha256 = key.removeprefix(f"{CONTENT_KIND}/")
-        own = value_pb2.Value()
-        own.CopyFrom(value)  # the caller may replace it by the reference
-        self._keep(sha256, len(text), own)
+        if len(text) <= KEPT_BYTES:
+            # A copy, as the caller may replace it by the reference.
+            self._keep(sha256, len(text), await copy_of(value))
         return value_pb2.Value(blob_value=value_pb2.BlobRef(sha256=sha256, size_bytes=len(text)))
 
     async def load(self, value: value_pb2.Value) -> value_pb2.Value:

@@ -11,6 +11,8 @@ from svc_common.errors import InvalidArgumentError
 CREATE_METHOD: Final = "CreateExperiment"
 """Method of the request that has created an experiment."""
 _SHOWN_CHARACTERS: Final = 80
+_STEP_BYTES: Final = 512 * 1024
+"""Bytes that are hashed at once: a few milliseconds."""
 
 
 def fingerprint(asked: object) -> str:
@@ -20,6 +22,24 @@ def fingerprint(asked: object) -> str:
         asked: values whose `repr` holds the whole request.
     """
     return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
+
+
+def fingerprint_of_bytes(content: bytes, *rest: object) -> str:
+    """Return `fingerprint((content, *rest))`; large bytes are hashed in steps, for a thread.
+
+    Args:
+        content: most of the request.
+        *rest: at least one other value of the request.
+    """
+    # How bytes are quoted depends on all of them, so each piece is shown after the same quotes.
+    quotes = b"'" if b"'" in content and b'"' not in content else b"'\""
+    shown = repr(quotes)
+    digest = hashlib.blake2b(f"({shown[:2]}".encode(), digest_size=8)
+    for start in range(0, len(content), _STEP_BYTES):
+        piece = repr(quotes + content[start : start + _STEP_BYTES])
+        digest.update(piece[len(shown) - 1 : -1].encode())
+    digest.update(f"{shown[-1]}, {', '.join(map(repr, rest))})".encode())
+    return digest.hexdigest()
 
 
 def request_record(method: str, digest: str) -> str:

@@ -1,5 +1,6 @@
 """gRPC servicer of experiments, agents and diagnosis."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from svc_manager.usecases.activation import ActivatedExperiment, NewExperiment, 
 from svc_manager.usecases.agents import AgentDirectory
 from svc_manager.usecases.diagnosis import Diagnosis
 from svc_manager.usecases.experiments import ConfigChange, Experiments
-from svc_manager.usecases.request_checks import length_ms
+from svc_manager.usecases.request_checks import environment_from, length_ms
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
@@ -49,15 +50,18 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
                 request_id=request.request_id,
                 port=request.port,
                 url_prefix=request.url_prefix,
-                environment=dict(request.environment),
+                environment=environment_from(request.environment),
                 interpreter=request.interpreter,
                 experiment_id=request.experiment_id,
                 skip_platform_check=request.skip_platform_check,
             )
         )
-        return pb.CreateExperimentResponse(
+        await asyncio.sleep(0)  # a view with a large value takes up to 40 ms to copy
+        response = pb.CreateExperimentResponse(
             experiment=opened.experiment, urls=opened.urls, warnings=opened.warnings
         )
+        await asyncio.sleep(0)
+        return response
 
     async def ResumeExperiment(
         self, request: pb.ResumeExperimentRequest, context: Context
@@ -70,7 +74,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
                 port=request.port,
                 url_prefix=request.url_prefix,
                 experiment_directory=request.experiment_directory,
-                environment=dict(request.environment),
+                environment=environment_from(request.environment),
                 interpreter=request.interpreter,
             )
         )
@@ -106,7 +110,9 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     ) -> pb.GetExperimentResponse:
         """Return one experiment by id, with the addresses of its page."""
         opened = await self._experiments.get(request.experiment_id)
-        return pb.GetExperimentResponse(experiment=opened.experiment, urls=opened.urls)
+        response = pb.GetExperimentResponse(experiment=opened.experiment, urls=opened.urls)
+        await asyncio.sleep(0)  # copying and encoding a large search space take 40 ms each
+        return response
 
     async def ListExperiments(
         self, request: pb.ListExperimentsRequest, context: Context
@@ -135,7 +141,9 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
         experiment = await self._experiments.update(
             request.experiment_id, _change(request), request.request_id
         )
-        return pb.UpdateExperimentResponse(experiment=experiment)
+        response = pb.UpdateExperimentResponse(experiment=experiment)
+        await asyncio.sleep(0)  # copying and encoding a large search space take 40 ms each
+        return response
 
     async def ChangeRemarks(
         self, request: pb.ChangeRemarksRequest, context: Context

@@ -22,7 +22,7 @@ from svc_common.errors import (
     NotFoundError,
     ServiceError,
 )
-from svc_common.large_work import off_loop
+from svc_common.large_work import copy_of, encoded, off_loop
 from svc_common.messaging.ports import EventLog
 from svc_common.pool_secrets import POOL_SECRETS_FOLDER, secrets_id_of
 from svc_common.storage.shared_storage import SharedStorage
@@ -38,7 +38,7 @@ from svc_manager.converters.pools import platforms_of
 from svc_manager.converters.scalars import pool_of
 from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, RecordedCommand, Resume, View
-from svc_manager.domain.requests import CREATE_METHOD, check_repetition, fingerprint
+from svc_manager.domain.requests import CREATE_METHOD, check_repetition, fingerprint_of_bytes
 from svc_manager.domain.state import Experiment
 from svc_manager.event_log.folder_import import import_folder
 from svc_manager.ports import (
@@ -51,6 +51,7 @@ from svc_manager.ports import (
     PlatformChecker,
     SecretStore,
 )
+from svc_manager.usecases.config_amounts import check_amounts
 from svc_manager.usecases.config_checks import PLATFORMS, check_config, choose_algorithm
 from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.pools import Pools
@@ -177,10 +178,13 @@ class Activations:
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
         """Create an experiment, or return the one that the same request id created before."""
-        new, secrets = _without_secrets(new)
+        await check_amounts(new.config)
+        new, secrets = await _without_secrets(new)
+        digest = await _fingerprint_of(new)
         _check_id(new.experiment_id)
         if not new.request_id:
-            return await self._create(new, await self._free_id(new.experiment_id), secrets)
+            free_id = await self._free_id(new.experiment_id)
+            return await self._create(new, free_id, secrets, digest)
         # Two requests for one chosen id are one after the other: the second finds the first's log.
         key = new.experiment_id or new.request_id
         async with self._creating.setdefault(key, asyncio.Lock()):
@@ -189,21 +193,23 @@ class Activations:
                 drawn = self._ports.ids.experiment_id(new.request_id, draw)
                 experiment_id = new.experiment_id or drawn
                 if await self._ports.events.last(experiment_id) is None:
-                    return await self._create(new, experiment_id, secrets)
+                    return await self._create(new, experiment_id, secrets, digest)
                 actor = await self._registry.find(experiment_id)
                 known = actor.experiment.requests.get(new.request_id)
                 if known is not None:
-                    check_repetition(known, new.request_id, CREATE_METHOD, _fingerprint_of(new))
+                    check_repetition(known, new.request_id, CREATE_METHOD, digest)
                     return self._activated(actor.view())
         raise AlreadyExistsError("experiment", experiment_id)
 
     async def _create(
-        self, new: NewExperiment, experiment_id: str, secrets: Sequence[Mapping[str, str]]
+        self,
+        new: NewExperiment,
+        experiment_id: str,
+        secrets: Sequence[Mapping[str, str]],
+        digest: str,
     ) -> ActivatedExperiment:
-        config = self._completed(new.config)
-        choose_algorithm(config)
-        check_config(config, self._platforms)
-        await off_loop(config.ByteSize(), check_config_values, config)
+        config = new.config
+        await self._complete_and_check(config)
         root, storage = self._check_folders(config, secrets)
         check_environment(new.environment)
         check_text(new.interpreter, "interpreter")
@@ -219,10 +225,7 @@ class Activations:
         warnings, mode = await self._check_algorithm(config, interpreter)
         if not new.skip_platform_check:
             warnings = [*warnings, *await self._check_platforms(config, secrets)]
-        if config.HasField("search_space"):
-            config.search_space.CopyFrom(await self._large_values.put(config.search_space))
-        if config.HasField("search"):
-            await self._warm_start.add_samples(config.search)
+        await self._store_values(config)
         prefix = new.url_prefix.strip("/")
         if new.port:
             await self._ports.listeners.open_listener(new.port, experiment_id, prefix)
@@ -231,7 +234,7 @@ class Activations:
             # First what most likely fails, so that a refusal leaves neither folder nor secrets.
             if storage is not None:
                 await self._ports.shared_storages.begin(experiment_id, storage, config)
-            digest = await self._ports.folders.create(directory, new.environment, interpreter)
+            sha256 = await self._ports.folders.create(directory, new.environment, interpreter)
             await self._write_secrets(pool, secrets)
         except BaseException:
             await self._ports.listeners.close_listener(experiment_id)
@@ -239,13 +242,21 @@ class Activations:
         created = created_event(
             experiment_id,
             config,
-            environment_sha256=digest,
+            environment_sha256=sha256,
             interpreter=interpreter,
             nni_version=self._version,
             resolved_mode=_MODES.get(mode, metric_pb2.OPTIMIZE_MODE_UNSPECIFIED),
         )
-        view = await self._start(created, new, prefix)
+        await asyncio.sleep(0)  # encoding and view of a long configuration take 15 ms each
+        view = await self._start(created, new, prefix, digest)
         return self._activated(view, warnings)
+
+    async def _store_values(self, config: config_pb2.ExperimentConfig) -> None:
+        """Move a large search space and samples to the blob store, those of warm starts added."""
+        if config.HasField("search_space"):
+            config.search_space.CopyFrom(await self._large_values.put(config.search_space))
+        if config.HasField("search"):
+            await self._warm_start.add_samples(config.search)
 
     def _check_folders(
         self, config: config_pb2.ExperimentConfig, secrets: Sequence[Mapping[str, str]]
@@ -279,7 +290,7 @@ class Activations:
         return await self._ports.checker.check(config, interpreter)
 
     async def _start(
-        self, created: ExperimentCreated, new: NewExperiment, prefix: str
+        self, created: ExperimentCreated, new: NewExperiment, prefix: str, digest: str
     ) -> experiment_pb2.Experiment:
         """Start a new experiment's actor, append first events; return its view; undo if refused.
 
@@ -290,7 +301,7 @@ class Activations:
         debug = created.settings.debug
         try:
             actor = await self._registry.start(experiment_id, created.directory, debug=debug)
-            request = (new.request_id, CREATE_METHOD, caller_name(), _fingerprint_of(new))
+            request = (new.request_id, CREATE_METHOD, caller_name(), digest)
             await actor.submit(RecordedCommand(command, *request))
         except (LostOwnershipError, OwnedElsewhereError):
             # Another manager handled the same request first: log and folder belong to it.
@@ -474,17 +485,17 @@ class Activations:
     ) -> ActivatedExperiment:
         return ActivatedExperiment(view, self.urls(view), warnings or [])
 
-    def _completed(self, config: config_pb2.ExperimentConfig) -> config_pb2.ExperimentConfig:
-        """Return a copy of the configuration with defaults: root, random seed, platform `local`."""
-        full = config_pb2.ExperimentConfig()
-        full.CopyFrom(config)
-        if not full.experiment_working_directory:
-            full.experiment_working_directory = str(self._default_root)
-        if not full.HasField("seed"):
-            full.seed = self._ports.ids.seed()
-        if not full.training_services and not full.HasField("callers"):
-            full.training_services.add(platform="local")
-        return full
+    async def _complete_and_check(self, config: config_pb2.ExperimentConfig) -> None:
+        """Set defaults of a configuration, in place: root, seed, platform, tuner; then check it."""
+        if not config.experiment_working_directory:
+            config.experiment_working_directory = str(self._default_root)
+        if not config.HasField("seed"):
+            config.seed = self._ports.ids.seed()
+        if not config.training_services and not config.HasField("callers"):
+            config.training_services.add(platform="local")
+        choose_algorithm(config)
+        check_config(config, self._platforms)
+        await off_loop(config.ByteSize(), check_config_values, config)
 
     async def _free_id(self, chosen: str) -> str:
         """Return the chosen id, or else a drawn one that is unused; raise if the chosen is taken.
@@ -509,17 +520,17 @@ def _is_shared(pool: str) -> bool:
     return pool != LOCAL_POOL and experiment_of_pool(pool) is None
 
 
-def _fingerprint_of(new: NewExperiment) -> str:
+async def _fingerprint_of(new: NewExperiment) -> str:
     """Return a hash of a creation's configuration, port, URL prefix and chosen id."""
-    config = new.config.SerializeToString(deterministic=True)
+    config = await encoded(new.config, deterministic=True)
     chosen = (new.experiment_id,) if new.experiment_id else ()
-    return fingerprint((config, new.port, new.url_prefix, *chosen))
+    rest = (new.port, new.url_prefix, *chosen)
+    return await off_loop(len(config), fingerprint_of_bytes, config, *rest)
 
 
-def _without_secrets(new: NewExperiment) -> tuple[NewExperiment, list[dict[str, str]]]:
+async def _without_secrets(new: NewExperiment) -> tuple[NewExperiment, list[dict[str, str]]]:
     """Return a copy of a creation without its platforms' secret values, and those by path."""
-    config = config_pb2.ExperimentConfig()
-    config.CopyFrom(new.config)
+    config = await copy_of(new.config)
     secrets = take_secrets(config)
     return replace(new, config=config), secrets
 

@@ -1,5 +1,6 @@
 """Analyses of an experiment's results; the dispatcher computes them."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -9,6 +10,7 @@ from nni_proto.experiment.v1 import config_pb2
 from nni_proto.trial.v1 import trial_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import InvalidArgumentError, UnavailableError
+from svc_common.large_work import off_loop
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
@@ -20,6 +22,12 @@ DEFAULT_METRIC: Final = "default"
 """Name of the metric of a report that is a plain number."""
 CONSTRAINTS_KEY: Final = "_constraints"
 """The only key of a search space that is not a hyperparameter."""
+_OUTCOMES_AT_ONCE: Final = 50_000
+"""Most trials in a request to the dispatcher: with 10 metrics each, 700,000 parts."""
+_CONVERTED_AT_ONCE: Final = 1_000
+"""Trials to convert before yielding to other tasks of the manager: a few milliseconds."""
+_CHECKED_AT_ONCE: Final = 2_000
+"""Most configurations in a request to the dispatcher."""
 _SAMPLE_LIMIT: Final = 2000
 """Maximum trials from which importance is computed, to limit the size of the request."""
 
@@ -54,11 +62,17 @@ class Analyses:
         registry: registry of the actors.
         large_values: store of large values.
         analyst: the dispatcher.
+        outcomes_at_once: most trials in one request for a front.
     """
 
     def __init__(
-        self, registry: ActorRegistry, large_values: LargeValues, analyst: Analyst
+        self,
+        registry: ActorRegistry,
+        large_values: LargeValues,
+        analyst: Analyst,
+        outcomes_at_once: int = _OUTCOMES_AT_ONCE,
     ) -> None:
+        self._outcomes_at_once = outcomes_at_once
         self._registry = registry
         self._large_values = large_values
         self._analyst = analyst
@@ -102,16 +116,49 @@ class Analyses:
         config = actor.view().config
         wanted = list(objectives) or _objectives(actor, config)
         finished = _finished(actor)
-        found = await self._analyst.front(
-            pb.FindParetoFrontRequest(
-                outcomes=map(_outcome, finished), objectives=wanted, constraints=config.constraints
-            )
-        )
+        asked = pb.FindParetoFrontRequest(objectives=wanted, constraints=config.constraints)
+        found = await self._front(asked, finished)
         best = set(found.trial_ids)
         views = [_view(actor, trial) for trial in finished if trial.id in best]
         for view in views:
             view.parameters.CopyFrom(await self._large_values.load(view.parameters))
         return Front(wanted, views, len(finished), found.infeasible, found.incomplete)
+
+    async def _front(
+        self, asked: pb.FindParetoFrontRequest, finished: Sequence[Trial]
+    ) -> pb.FindParetoFrontResponse:
+        """Return the front of trials: the front of the fronts of pieces that one message can hold.
+
+        Args:
+            asked: objectives and constraints.
+            finished: the trials.
+        """
+        if len(finished) <= self._outcomes_at_once:
+            return await self._analyst.front(await _with_outcomes(asked, finished))
+        best: set[str] = set()
+        infeasible = incomplete = 0
+        for start in range(0, len(finished), self._outcomes_at_once):
+            found = await self._front(asked, finished[start : start + self._outcomes_at_once])
+            best.update(found.trial_ids)
+            infeasible += found.infeasible
+            incomplete += found.incomplete
+        candidates = [trial for trial in finished if trial.id in best]
+        merged = await self._analyst.front(await _with_outcomes(asked, candidates))
+        return pb.FindParetoFrontResponse(
+            trial_ids=merged.trial_ids, infeasible=infeasible, incomplete=incomplete
+        )
+
+
+async def _with_outcomes(
+    asked: pb.FindParetoFrontRequest, trials: Sequence[Trial]
+) -> pb.FindParetoFrontRequest:
+    """Return a copy of a request with the results of trials, made in steps."""
+    request = pb.FindParetoFrontRequest()
+    request.CopyFrom(asked)
+    for start in range(0, len(trials), _CONVERTED_AT_ONCE):
+        request.outcomes.extend(map(_outcome, trials[start : start + _CONVERTED_AT_ONCE]))
+        await asyncio.sleep(0)  # other tasks of the manager come first
+    return request
 
 
 class ConstraintChecker:
@@ -144,12 +191,7 @@ class ConstraintChecker:
 
         The algorithm skips them.
         """
-        parameters = [
-            entry.value
-            for item in data.list_value.items
-            for entry in item.map_value.entries
-            if entry.key == "parameter"
-        ]
+        parameters = await off_loop(data.ByteSize(), _parameters_of, data)
         try:
             broken = [text for text in await self._broken(actor, parameters) if text]
         except UnavailableError:
@@ -166,11 +208,30 @@ class ConstraintChecker:
         self, actor: ExperimentActor, configurations: Sequence[value_pb2.Value]
     ) -> Sequence[str]:
         space = await self._large_values.load(actor.view().config.search_space)
-        if not any(entry.key == CONSTRAINTS_KEY for entry in space.map_value.entries):
+        if not await off_loop(space.ByteSize(), _has_constraints, space):
             return [""] * len(configurations)
-        return await self._analyst.broken(
-            pb.CheckConfigurationsRequest(search_space=space, configurations=configurations)
-        )
+        broken: list[str] = []
+        for start in range(0, len(configurations), _CHECKED_AT_ONCE):
+            request = pb.CheckConfigurationsRequest(search_space=space)
+            await asyncio.sleep(0)  # one large copy at a time
+            request.configurations.extend(configurations[start : start + _CHECKED_AT_ONCE])
+            await asyncio.sleep(0)
+            broken += await self._analyst.broken(request)
+        return broken
+
+
+def _parameters_of(samples: value_pb2.Value) -> list[value_pb2.Value]:
+    """Return the parameters of samples."""
+    return [
+        entry.value
+        for item in samples.list_value.items
+        for entry in item.map_value.entries
+        if entry.key == "parameter"
+    ]
+
+
+def _has_constraints(space: value_pb2.Value) -> bool:
+    return any(entry.key == CONSTRAINTS_KEY for entry in space.map_value.entries)
 
 
 def _finished(actor: ExperimentActor) -> list[Trial]:

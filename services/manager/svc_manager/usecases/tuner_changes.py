@@ -1,5 +1,7 @@
 """Hand-over of a running experiment to another tuner."""
 
+import asyncio
+
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
 from svc_common.errors import InvalidArgumentError
@@ -9,6 +11,7 @@ from svc_manager.converters.views import algorithm_name, config_view
 from svc_manager.domain.inputs import ChangeTuner, RecordedCommand
 from svc_manager.domain.state import Experiment
 from svc_manager.ports import AlgorithmChecker
+from svc_manager.usecases.config_amounts import check_tuner_amount
 from svc_manager.usecases.config_checks import check_algorithms
 from svc_manager.usecases.request_checks import check_algorithm_values
 
@@ -37,6 +40,7 @@ class TunerChanges:
             InvalidArgumentError: the tuner breaks a rule, or is none for this experiment.
             FailedPreconditionError: the experiment is stopped, ERROR, or open for reading only.
         """
+        await check_tuner_amount(tuner)
         config = config_view(actor.experiment)
         _check_replaceable(config)
         check_algorithm_values(tuner, "tuner")
@@ -44,7 +48,9 @@ class TunerChanges:
         replaced.CopyFrom(config.tuner)
         config.tuner.CopyFrom(tuner)
         check_algorithms(config)
-        config.search_space.CopyFrom(await self._large_values.load(config.search_space))
+        space = await self._large_values.load(config.search_space)
+        await asyncio.sleep(0)  # a large copy takes up to 40 ms
+        config.search_space.CopyFrom(space)
         await self._check(config, actor.experiment, replaced)
         command = ChangeTuner(config.tuner.SerializeToString(deterministic=True))
         await actor.submit(RecordedCommand(command, request_id, "UpdateExperiment"))

@@ -1,11 +1,17 @@
 """Warm start of a new experiment's tuner from results of earlier experiments."""
 
+import asyncio
+from typing import Final
+
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.domain.trial import Trial
+
+_CONVERTED_AT_ONCE: Final = 250
+"""Trials to convert before yielding to other tasks of the manager: a few milliseconds."""
 
 
 class WarmStart:
@@ -40,9 +46,15 @@ class WarmStart:
                 ) from None
             samples = search.earlier.list_value.items.add() if by_rank else search.known
             samples.list_value.SetInParent()
-            for trial in actor.experiment.trials.values():
-                if trial.final is not None and not trial.live:
-                    await self._add(samples, trial)
+            finished = [
+                trial
+                for trial in actor.experiment.trials.values()
+                if trial.final is not None and not trial.live
+            ]
+            for place, trial in enumerate(finished):
+                await self._add(samples, trial)
+                if place % _CONVERTED_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # other tasks of the manager come first
         if search.HasField("known"):
             search.known.CopyFrom(await self._large_values.put(search.known))
         if search.HasField("earlier"):

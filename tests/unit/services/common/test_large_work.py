@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from svc_common.large_work import AT_ONCE_BYTES, ON_LOOP_BYTES, off_loop, parse_json, write_json
+from nni_proto.common.v1 import value_pb2
+from nni_wire.values import to_value
+from svc_common.large_work import (
+    AT_ONCE_BYTES,
+    ON_LOOP_BYTES,
+    copy_of,
+    encoded,
+    off_loop,
+    parse_json,
+    write_json,
+)
 
 LARGE = ON_LOOP_BYTES + 1
 
@@ -113,3 +123,24 @@ def test_other_threads_can_run_between_the_items_of_a_large_text() -> None:
     assert lines_run(lambda: json.loads(text)) < 100  # the parser in one call
     assert lines_run(lambda: parse_json(text)) > items
     assert lines_run(lambda: write_json(["x"] * items, len(text))) > items
+
+
+@pytest.mark.parametrize("work", [copy_of, encoded])
+async def test_large_messages_have_a_turn_of_the_loop_of_their_own(
+    work: Callable[[value_pb2.Value], Any],
+) -> None:
+    value = to_value([1, "two"])
+    turns = 0
+
+    async def other_task() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(other_task())
+    made = await work(value)
+    other.cancel()
+
+    assert made in (value, value.SerializeToString())
+    assert turns == 2  # one before, one behind

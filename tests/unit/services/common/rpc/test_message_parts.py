@@ -12,6 +12,7 @@ from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
 from svc_common.rpc.message_parts import (
     FEW_PARTS,
     MANY_PARTS,
+    MAP_ENTRY_PARTS,
     PARTS_LIMIT,
     TEXT_LIMIT_BYTES,
     DecodingTurns,
@@ -83,6 +84,14 @@ def test_packed_numbers_are_parts() -> None:
     request.config.tuner_gpu_indices.extend([1] * 100)
 
     assert count_parts(request.SerializeToString(), request.DESCRIPTOR, NO_LIMIT) == 102
+
+
+def test_entry_of_a_map_counts_as_much_as_its_place_in_a_hash_table_costs() -> None:
+    request = experiment_service_pb2.CreateExperimentRequest(environment={"a": "b"})
+
+    count = count_parts(request.SerializeToString(), request.DESCRIPTOR, NO_LIMIT)
+
+    assert count == MAP_ENTRY_PARTS + 2
 
 
 def test_count_stops_above_the_limit() -> None:

@@ -2,7 +2,12 @@ import pytest
 
 from svc_common.errors import InvalidArgumentError
 from svc_manager.domain.inputs import KillTrial
-from svc_manager.domain.requests import check_repetition, fingerprint, request_record
+from svc_manager.domain.requests import (
+    check_repetition,
+    fingerprint,
+    fingerprint_of_bytes,
+    request_record,
+)
 
 
 def test_different_requests_have_different_fingerprints() -> None:
@@ -10,6 +15,16 @@ def test_different_requests_have_different_fingerprints() -> None:
 
     assert len({fingerprint(one) for one in asked}) == len(asked)
     assert fingerprint(KillTrial("a")) == fingerprint(KillTrial("a"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"plain", b"'", b'"', b"'\"", b"\\\n\x00\xff", b"a" * 600_000 + b"'", b'"' * 600_000],
+    ids=["empty", "plain", "single", "double", "both", "escaped", "late quote", "many"],
+)
+def test_fingerprint_in_steps_is_that_of_all_bytes(content: bytes) -> None:
+    for rest in [(8080, "prefix"), ("it's",), (0, "", "id")]:
+        assert fingerprint_of_bytes(content, *rest) == fingerprint((content, *rest))
 
 
 @pytest.mark.parametrize(

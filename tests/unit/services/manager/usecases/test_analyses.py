@@ -110,6 +110,22 @@ async def test_front_gives_the_trials_themselves(world: World) -> None:
     assert list(analyst.fronts[0].objectives) == wanted
 
 
+async def test_front_of_more_trials_than_a_message_holds_is_that_of_the_fronts_of_pieces(
+    world: World,
+) -> None:
+    experiment_id = await world.create()
+    await world.wait_for_state(experiment_id, DONE)
+    analyst = RecordingAnalyst()
+    registry = world.manager.registry
+
+    result = await Analyses(registry, values(world), analyst, outcomes_at_once=2).front(
+        experiment_id
+    )
+
+    assert [from_value(trial.parameters) for trial in result.trials] == [{"x": 0}]
+    assert [len(request.outcomes) for request in analyst.fronts] == [2, 2, 1, 3]
+
+
 async def test_points_that_break_a_constraint_are_refused(world: World) -> None:
     actor = await constrained(world)
     points = ConstraintChecker(values(world), RecordingAnalyst())

@@ -10,10 +10,12 @@ from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
 from svc_common.errors import InvalidArgumentError
 from svc_manager.usecases.request_checks import (
+    ENVIRONMENT_LIMIT,
     check_config_values,
     check_environment,
     check_storable,
     check_text,
+    environment_from,
     length_ms,
 )
 
@@ -108,3 +110,11 @@ def test_a_length_of_time_that_is_none_is_refused(duration: Duration) -> None:
 
     with pytest.raises(InvalidArgumentError, match="grace must be 0 s to 10,000 years"):
         length_ms(duration, "grace")
+
+
+def test_environment_of_too_many_variables_is_refused() -> None:
+    variables = {str(number): "" for number in range(ENVIRONMENT_LIMIT)}
+
+    assert environment_from(variables) == variables
+    with pytest.raises(InvalidArgumentError, match=r"environment must have at most 10,000 var"):
+        environment_from({**variables, "one more": ""})
