@@ -15,6 +15,7 @@ from svc_manager.converters.events import batch_from_bytes
 from svc_manager.event_log.file_format import (
     MAGIC,
     damaged_bytes,
+    growing,
     readable_records,
     record_of,
     whole_records,
@@ -54,11 +55,12 @@ def damage_of(folder: SafeFolder) -> str:
     with folder.read_file(EVENT_FILE) as file:
         begins_well = file.read(len(MAGIC)) == MAGIC
         file.seek(0)
-        end, count, last, misplaced = len(MAGIC), 0, 0, 0
-        for sequence, _, record_end in whole_records(file):
-            end, count = record_end, count + 1
-            misplaced += sequence <= last
-            last = max(last, sequence)
+        whole: list[tuple[int, bytes]] = []
+        end = len(MAGIC)
+        for sequence, _, end in whole_records(file):  # noqa: B007 - the last one counts
+            whole.append((sequence, b""))
+        count = len(whole)
+        misplaced = count - len(growing(whole))
         damaged = damaged_bytes(file, end)
         file.seek(0)
         behind = len(readable_records(file)) - count if damaged else 0

@@ -9,7 +9,7 @@ import re
 import struct
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, Final
 
 MAGIC: Final = b"NNI events 1\n"
@@ -97,7 +97,7 @@ def whole_records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
 def readable_records(file: BinaryIO) -> list[tuple[int, bytes]]:
     """Return (sequence, payload) of all whole records, also of those behind damaged bytes.
 
-    A record is left out if a late writer has appended it again, or if its sequence is damaged.
+    A record that a late writer has appended again is left out; a damaged sequence is replaced.
 
     Args:
         file: open at its beginning.
@@ -122,10 +122,30 @@ def readable_records(file: BinaryIO) -> list[tuple[int, bytes]]:
 
 
 def _in_order(records: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return the records of the longest chain of growing sequences.
+    """Return each batch once, in the order of the file, with sequences that grow.
+
+    A damaged sequence is replaced by one between those of its neighbours, if there is one.
 
     Example:
-        Of the sequences 4, 900, 6, 7 the damaged 900 is left out, not the two after it.
+        4, 900, 6, 7 become 4, 5, 6, 7.
+    """
+    chain = growing(records)
+    taken = {records[place][1] for place in chain}
+    found: list[tuple[int, bytes]] = []
+    last = place = 0
+    for end in [*chain, len(records)]:
+        limit = records[end][0] if end < len(records) else last + 1
+        for _, payload in records[place:end]:
+            if payload not in taken and last + 1 < limit:
+                last += 1
+                found.append((last, payload))
+        found += records[end : end + 1]
+        last, place = limit, end + 1
+    return found
+
+
+def growing(records: Sequence[tuple[int, bytes]]) -> list[int]:
+    """Return the places of the longest chain of records whose sequences grow.
 
     Source: the method of patience sorting, for longest increasing subsequences.
     """
@@ -135,11 +155,11 @@ def _in_order(records: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         length = bisect_left(ends, sequence)
         ends[length : length + 1] = [sequence]
         lengths.append(length)
-    chain: list[tuple[int, bytes]] = []
+    chain: list[int] = []
     wanted = len(ends) - 1
-    for record, length in zip(reversed(records), reversed(lengths), strict=True):
-        if length == wanted and (not chain or record[0] < chain[-1][0]):
-            chain.append(record)
+    for place in reversed(range(len(records))):
+        if lengths[place] == wanted and (not chain or records[place][0] < records[chain[-1]][0]):
+            chain.append(place)
             wanted -= 1
     return chain[::-1]
 

@@ -65,14 +65,15 @@ async def import_folder(
     """
     found = await journals.experiment_of(directory)
     records = await journals.read(directory)
+    damage = await journals.damage_of(directory)
     if found != experiment_id:
+        reason = f"its log is of experiment {found or 'none'}"
         raise InvalidArgumentError(
             "experiment_directory",
             f"must be the folder of experiment {experiment_id}",
             str(directory),
-            f"its log is of experiment {found or 'none'}",
+            f"{reason}; {damage}" if damage else reason,
         )
-    damage = await journals.damage_of(directory)
     if damage or is_own:
         readable = readable_start(records)
         if len(readable) < len(records):

@@ -65,6 +65,18 @@ def test_a_flipped_byte_costs_no_other_record(record: int, byte: int) -> None:
     assert len(found) <= len(MANY)
 
 
+@pytest.mark.parametrize("record", range(len(MANY)))
+@pytest.mark.parametrize("byte", range(8), ids=lambda byte: f"byte {byte}")
+def test_a_batch_whose_sequence_is_damaged_keeps_its_place(record: int, byte: int) -> None:
+    data = bytearray(file_of(MANY))
+    data[len(file_of(MANY[:record])) + byte] ^= 0x40
+
+    found = readable(data)
+
+    assert [payload for _, payload in found] == [payload for _, payload in MANY]
+    assert [sequence for sequence, _ in found] == sorted({sequence for sequence, _ in found})
+
+
 def test_zeros_in_place_of_a_record_are_no_records() -> None:
     start, end = len(file_of(MANY[:2])), len(file_of(MANY[:4]))
     data = bytearray(file_of(MANY))
