@@ -5,6 +5,7 @@ Its module is code of the user that may print, fork, hang, or end the interprete
 
 import importlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -92,6 +93,7 @@ def answer(writer: int, class_name: str, kind: str, key: str) -> None:
         kind: `tuner`, `assessor`, `advisor` or `validator`.
         key: key of the meta file.
     """
+    signal.alarm(math.ceil(IMPORT_TIMEOUT_S))  # where the parent is killed and ends nothing
     fault = _fault(class_name, _BASES[kind], key)
     os.write(writer, json.dumps({"fault": fault}).encode() + b"\n")
     os._exit(0)
