@@ -97,7 +97,7 @@ class Pruner(Compressor):
         """Run what `calculate_metrics` needs, such as some training steps; by default nothing."""
 
     def observe(self) -> list[RemovableHandle]:
-        """Observe the training anew; return the hooks, which the caller removes; default: none.
+        """Forget earlier observations, register hooks and return them; default: no hooks.
 
         A schedule calls it instead of `collect_data`, while it trains the model itself.
 

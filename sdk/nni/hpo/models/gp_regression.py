@@ -68,7 +68,7 @@ class Kernel:
 
 
 def initial_hyperparameters(axes: int) -> Floats:
-    """Return the hyperparameters `(a + 2,)` where a fit may start."""
+    """Return where a fit starts: log lengthscales, log noise, logit of the share `(a + 2,)`."""
     return np.append(initial_lengthscales_and_noise(axes), _SHARE_MEAN)
 
 

@@ -57,7 +57,7 @@ class SpacePrior:
         return total
 
     def log_ratio_and_gradient(self, features: Floats) -> tuple[float, Floats]:
-        """Return the log density at features `(f,)`, up to a constant, and its gradient `(f,)`.
+        """Return the log user prior at features `(f,)`, up to a constant, and its gradient.
 
         The constant is that of the unordered choices and of inactive parameters, which a gradient
         ascent does not change.

@@ -276,7 +276,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         return [(number, self._space.decode(vector)) for number, vector in self._running.items()]
 
     def _running_vectors(self) -> Floats:
-        """Return the vectors `(r, d)` of the running trials."""
+        """Return the encoded parameters `(r, d)` of the running trials."""
         return np.array(list(self._running.values())).reshape(-1, len(self._space))
 
     def _restore_trials(

@@ -73,7 +73,7 @@ class NatsInbox:
         return 0 if stored is None else stored.sequence
 
     async def lift(self, cursor: int) -> int | None:
-        """If the stream ends below `cursor`, renumber all messages above it; return their count."""
+        """Republish all messages above `cursor` if the last is below it; return count or None."""
         stream = subjects.STREAM_INBOX
         answer = await self._js.api(f"STREAM.INFO.{stream}")
         if int(answer["state"]["last_seq"]) >= cursor:

@@ -56,7 +56,7 @@ class RetryingBlobExchange:
         return await self._retry(lambda: self._exchange.put_file(path))
 
     async def put_named(self, key: str, data: bytes) -> None:
-        """Store content under `<kind>/<id>/…`, replacing an existing blob."""
+        """Store content under `<kind>/<id>/…`, replacing a blob; retry while the store is away."""
         await self._retry(lambda: self._exchange.put_named(key, data))
 
     async def put_named_file(self, key: str, path: Path) -> None:

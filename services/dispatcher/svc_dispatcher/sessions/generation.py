@@ -236,7 +236,7 @@ class GenerationRun:
     # --- HostSink
 
     def on_outputs(self, outputs: Sequence[answers.Output]) -> None:
-        """Report the host's outputs; count progress, handle failures, send further commands."""
+        """Handle the host's outputs: progress, reports, failed construction; send more commands."""
         if self._dependencies.telemetry is not None:
             self._dependencies.telemetry.outputs_received(self._experiment.id, outputs)
         for output in () if self._replaced else outputs:

@@ -266,7 +266,7 @@ class Exploration:
         return reports.GaveUp(self.generation, self._failure)
 
     def _answer(self) -> reports.Report | None:
-        """Return the answer to a request once there is a candidate, or an end; else None."""
+        """Return the answer to the next request: queued candidates, or the end; None: not yet."""
         for request_id, ids in self._requests.items():
             if request_id in self._answered:
                 continue

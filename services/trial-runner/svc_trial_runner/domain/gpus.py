@@ -131,7 +131,7 @@ def allocate(
 def _user_of(
     index: int, request: GpuRequest, holders: Collection[GpuHolder], active: Mapping[int, str]
 ) -> GpuUser | None:
-    """Return the user that keeps a GPU from being allocated to a request; None: it is free."""
+    """Return what occupies a GPU, so that a request cannot have it; None: it is free."""
     on_it = [holder for holder in holders if index in holder.indices]
     own = [holder for holder in on_it if holder.experiment_id == request.experiment_id]
     if len(own) >= request.trials_per_gpu:

@@ -160,7 +160,7 @@ class InputChoice(MutableModule):
         return SelectionForm(self.choice, self.n_candidates, self.reduction)
 
     def freeze(self, sample: Sample) -> ChosenInputs:
-        """Return the chosen inputs."""
+        """Return a module that selects the inputs that a sample chooses, and reduces them."""
         chosen = self.choice.freeze(sample)
         return ChosenInputs(chosen, self.reduction, n_candidates=self.n_candidates)
 

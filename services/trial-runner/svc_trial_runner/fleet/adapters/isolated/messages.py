@@ -88,7 +88,7 @@ def read_orders(found: Sequence[Mapping[str, Any]]) -> list[AgentOrder]:
 
 
 def write_failures(failures: Sequence[LaunchFailure]) -> list[dict[str, Any]]:
-    """Encode launch failures of agents as JSON objects."""
+    """Convert launch failures of agents to JSON-compatible dicts."""
     return [{**asdict(failure), "name": str(failure.name)} for failure in failures]
 
 

@@ -79,7 +79,7 @@ class Session:
 
     @property
     def commands(self) -> WorkerCommands:
-        """Builder of the worker's command lines, with the interpreter once it is known."""
+        """Builder of the worker's commands; uses Python of the PATH until a probe names another."""
         return self._commands
 
     async def facts(self) -> WorkerFacts:
