@@ -1,5 +1,6 @@
 """`AlgorithmChecker` over the dispatcher's gRPC service."""
 
+import asyncio
 from typing import Any, Final
 
 import grpc.aio
@@ -62,6 +63,7 @@ class GrpcAlgorithmChecker:
 
 async def _large_fields(config: config_pb2.ExperimentConfig, replaces_space: bool) -> list[bytes]:  # noqa: FBT001 - of one call
     """Return search space and enqueued configurations as bytes of a request, in several turns."""
+    await asyncio.sleep(0)  # one large copy at a time
     space = algorithm_service_pb2.ValidateAlgorithmsRequest(search_space=config.search_space)
     fields = [await encoded(space)]
     if replaces_space:
