@@ -20,6 +20,7 @@ from tests.support.outages import (
     emptied_inbox,
     flipped_inbox,
     halved_consumers,
+    lost_stream,
     run_with_outages,
     start_on_copy,
 )
@@ -93,6 +94,18 @@ def test_experiment_is_whole_after_the_store_was_damaged(
     outcome = run_with_outages(PLAN, local_shape, tmp_path, [Outage(20, fault)])
 
     assert outcome.violations == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["INBOX", "TASKS"])
+def test_experiment_is_whole_after_the_bus_came_back_without_a_stream(
+    local_shape: LocalShape, tmp_path: Path, name: str
+) -> None:
+    outcome = run_with_outages(PLAN, local_shape, tmp_path, [Outage(20, lost_stream(name))])
+
+    assert outcome.violations == []
+    log = (local_shape.home / "log" / "manager.log").read_text()
+    assert f"the bus has lost its streams {name}" in log
 
 
 @pytest.mark.timeout(300)

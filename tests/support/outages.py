@@ -138,6 +138,24 @@ def flipped_inbox(shape: LocalShape) -> None:
             block.write_bytes(data)
 
 
+def lost_stream(name: str) -> Callable[[LocalShape], None]:
+    """Return the fault that deletes a stream while the bus is down, and the other services run."""
+
+    def fault(shape: LocalShape) -> None:
+        supervisor = psutil.Process(int(shape.endpoint()["pid"]))
+        supervisor.suspend()
+        try:
+            bus = psutil.Process(shape.pids()["nats"])
+            bus.kill()
+            ended = {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+            wait.until(lambda: bus.status() in ended, _DUE_TIMEOUT_S, "the end of the bus")
+            shutil.rmtree(streams_of(shape) / name)
+        finally:
+            supervisor.resume()
+
+    return fault
+
+
 def halved_consumers(shape: LocalShape) -> None:
     """Kill all processes, and cut the states of the bus's consumers in half, as a crash may do."""
     kill_all(shape)

@@ -119,6 +119,10 @@ async def test_only_the_latest_output_of_a_trial_is_stored(bus: Bus, exp: str) -
         assert (oldest.payload, (await anext(quiet)).payload) == (b"5", b"still here")
 
 
+async def test_no_stream_is_missing_at_first(bus: Bus) -> None:
+    assert await bus.missing_streams() == []
+
+
 async def test_state_of_streams_counts_their_messages(bus: Bus, exp: str) -> None:
     await bus.inbox.publish(exp, "r1", b"report", message_id=f"{exp}-1")
 

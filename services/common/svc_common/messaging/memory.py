@@ -492,6 +492,11 @@ class InMemoryBus:
         if self._closed.is_set():
             raise UnavailableError("the connection to the bus is closed")
 
+    async def missing_streams(self) -> list[str]:
+        """Return the names of the streams that the broker has lost."""
+        await self.ready()
+        return sorted(self.broker.lost_streams)
+
     async def streams(self) -> list[StreamFacts]:
         """Return number and size of messages of each stream, as the diagnosis shows them."""
         await self.ready()

@@ -97,6 +97,8 @@ class InMemoryBroker:
         self.inbox = Stream()
         self.log_lines = Stream()
         self.pools = Stream()
+        self.lost_streams: set[str] = set()
+        """Names of streams that the bus shall report as missing."""
         self.task_ids: dict[str, int] = {}
         self.tasks: dict[int, QueuedTask] = {}
         self.feeds: list[TaskReceiver] = []

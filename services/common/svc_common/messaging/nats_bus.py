@@ -278,6 +278,12 @@ class NatsBus:
                 found.append(_stream_facts(name, await self._js.api(f"STREAM.INFO.{name}")))
         return found
 
+    async def missing_streams(self) -> list[str]:
+        """Return the names of the streams that the server does not know."""
+        return [
+            name for name in stream_configs(self._replicas) if not await self._js.has_stream(name)
+        ]
+
     async def aclose(self) -> None:
         """Close; may be called twice. Waiting calls raise `UnavailableError`, iterators end."""
         await self._connection.aclose()

@@ -191,6 +191,10 @@ class JetStream:
                 raise
             await self.api(f"STREAM.UPDATE.{name}", wanted)
 
+    async def has_stream(self, name: str) -> bool:
+        """Return whether the server knows a stream."""
+        return await self._configuration(name) is not None
+
     async def _configuration(self, name: str) -> Mapping[str, object] | None:
         """Return a stream's configuration from the server; None: the stream does not exist."""
         try:

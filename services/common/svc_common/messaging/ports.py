@@ -473,6 +473,10 @@ class Bus(Protocol):
         """Wait until the bus can be reached; with False, until it cannot."""
         ...
 
+    async def missing_streams(self) -> list[str]:
+        """Return the names of the streams that the bus should have, and has not."""
+        ...
+
     async def streams(self) -> list[StreamFacts]:
         """Return messages, bytes and replicas of each existing stream of the bus.
 

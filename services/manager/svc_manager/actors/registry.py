@@ -93,11 +93,22 @@ class ActorRegistry:
         )
 
     async def watch_inbox(self) -> None:
-        """After each return of the bus, renumber the INBOX if it lost data; until cancelled."""
+        """After each return of the bus, renumber the INBOX if it lost data; until cancelled.
+
+        Raises:
+            UnavailableError: the bus has lost whole streams. The next start of this manager makes
+                them, restores the logs from the folders, and publishes tasks and orders again.
+        """
         bus = self._dependencies.bus
         while True:
             await bus.wait_connected(connected=False)
             await bus.wait_connected()
+            missing = await bus.missing_streams()
+            if missing:
+                raise UnavailableError(
+                    f"the bus has lost its streams {', '.join(missing)}; this manager starts again "
+                    "to make them"
+                )
             cursor = max((actor.read_sequence for actor in self.actors()), default=0)
             if await continue_inbox(bus.inbox, cursor):
                 for actor in self.actors():

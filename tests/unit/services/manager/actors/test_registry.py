@@ -157,6 +157,21 @@ async def test_inbox_that_was_replaced_while_the_bus_was_away_is_read_on(tmp_pat
     assert ended.state == DONE
 
 
+async def test_manager_ends_to_make_streams_that_the_bus_has_lost(tmp_path: Path) -> None:
+    broker = InMemoryBroker()
+    async with InMemoryBus(broker) as bus, world_on(bus, tmp_path) as world:
+        watching = asyncio.create_task(world.manager.registry.watch_inbox())
+        await asyncio.sleep(0)
+
+        broker.stop()
+        await asyncio.sleep(0)
+        broker.lost_streams = {"TASKS"}
+        broker.start()
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(UnavailableError, match="lost its streams TASKS"):
+                await watching
+
+
 def replace_inbox(broker: InMemoryBroker, rest: int) -> None:
     """Shorten the stream to its first messages, as an earlier copy of the bus's data does."""
     broker.inbox.records = {
