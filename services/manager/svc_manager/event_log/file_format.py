@@ -176,7 +176,7 @@ def _record_at(data: bytes, place: int) -> tuple[int, bytes] | None:
 
 
 def _claimed_bytes(data: bytes, place: int) -> int:
-    """Return the length of the payload in the header at an offset; 0 if there is no header."""
+    """Return the payload length in the header at an offset; 0: the file ends before it."""
     start = place + _HEADER.size
     length: int = _HEADER.unpack_from(data, place)[1] if start <= len(data) else 0
-    return min(length, _PAYLOAD_LIMIT_BYTES)
+    return length if length <= min(_PAYLOAD_LIMIT_BYTES, len(data) - start) else 0

@@ -87,6 +87,16 @@ def test_zeros_in_place_of_a_record_are_no_records() -> None:
     assert damaged_bytes(io.BytesIO(data), start) == len(data) - start
 
 
+@pytest.mark.parametrize("start", range(5, 45))
+def test_records_behind_zeros_at_any_place_are_readable(start: int) -> None:
+    records = [(number, b"\xff\xfe" * number) for number in range(20, 30)]
+    first = len(file_of(records[:3]))
+    data = bytearray(file_of(records))
+    data[first + start : first + start + 100] = bytes(100)
+
+    assert [kept for kept in readable(data) if kept in records][-4:] == records[-4:]
+
+
 def test_records_that_were_written_twice_are_read_once() -> None:
     data = file_of([*MANY[:5], *MANY[3:]])
 
