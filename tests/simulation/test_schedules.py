@@ -133,7 +133,7 @@ def test_a_full_disk_costs_neither_trials_nor_retries() -> None:
     world.check()
     trials = world.experiment.trials.values()
     assert [trial.state.name for trial in trials] == ["SUCCEEDED"] * 8
-    assert sum(trial.failed_starts for trial in trials) > HOLD_AFTER
+    assert sum(trial.interruptions.failed_starts for trial in trials) > HOLD_AFTER
     assert max(trial.losses for trial in trials) == 0
 
 

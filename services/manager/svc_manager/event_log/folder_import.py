@@ -147,8 +147,9 @@ async def reconcile(
         NotFoundError: the folder holds no log.
         InvalidArgumentError: the file cannot be read; nothing has changed.
     """
-    log = [(found.sequence, found.payload) async for found in events.read(experiment_id)]
+    # First the file: what another manager appends to both meanwhile is no lost record of the log.
     file = await journals.read(directory)
+    log = [(found.sequence, found.payload) async for found in events.read(experiment_id)]
     records = readable_start(merged(log, file))
     if len(records) <= len(log) and len(log) == len(readable_start(log)):
         get_logger().warning(

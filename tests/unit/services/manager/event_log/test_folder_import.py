@@ -213,6 +213,39 @@ async def test_records_of_the_file_that_cannot_be_folded_replace_no_log(tmp_path
     assert await FolderJournals().read(folder) == log
 
 
+async def test_what_another_manager_appends_meanwhile_is_no_lost_record(tmp_path: Path) -> None:
+    folder = folder_of(Lab(), tmp_path / EXPERIMENT_ID, first_sequence=1)
+    records = await FolderJournals().read(folder)
+
+    class Growing(FolderJournals):
+        """Event file that another manager appends to, as to the log, before it is read."""
+
+        async def read(self, directory: Path) -> list[tuple[int, bytes]]:
+            await append(len(records) - 1)
+            log = [(one.sequence, one.payload) async for one in bus.events.read(EXPERIMENT_ID)]
+            await self.rewrite(directory, log)
+            return await super().read(directory)
+
+    async def append(number: int) -> None:
+        last = await bus.events.last(EXPERIMENT_ID)
+        await bus.events.append(
+            EXPERIMENT_ID,
+            records[number][1],
+            expected_sequence=last.sequence if last else 0,
+            epoch=4,
+            append_id=f"{number}",
+        )
+
+    async with InMemoryBus() as bus:
+        for number in range(len(records) - 1):
+            await append(number)
+
+        assert not await reconcile(bus.events, Growing(), CountingIds(), EXPERIMENT_ID, folder)
+        log = [found.payload async for found in bus.events.read(EXPERIMENT_ID)]
+
+    assert log == [payload for _, payload in records]
+
+
 @pytest.mark.parametrize("hole", [4, -2])
 async def test_log_and_file_that_lack_different_records_are_merged(
     tmp_path: Path, hole: int
