@@ -20,7 +20,7 @@ def run_console(block: CodeBlock, folder: Path, shape: LocalShape, port: int) ->
         shape.run(["bash", "-c", f"cd '{folder}' && {line}"], timeout_s=90)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(480)
 @pytest.mark.parametrize("page", TUTORIALS, ids=[page.stem for page in TUTORIALS])
 def test_tutorial_runs_as_written(page: Path, tmp_path: Path, local_shape: LocalShape) -> None:
     port = free_port()
@@ -37,7 +37,7 @@ def test_tutorial_runs_as_written(page: Path, tmp_path: Path, local_shape: Local
         if block.language == "console":
             run_console(block, tmp_path, local_shape, port)
     command = f"cd '{tmp_path}' && {sys.executable} python_blocks.py"
-    ran = local_shape.run(["bash", "-c", command], timeout_s=120)
+    ran = local_shape.run(["bash", "-c", command], timeout_s=400)
 
     assert blocks
     assert ran.returncode == 0
