@@ -17,7 +17,7 @@ TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 def run_console(block: CodeBlock, folder: Path, shape: LocalShape, port: int) -> None:
     for command in block.commands():
         line = command.replace("8080", str(port))
-        shape.run(["bash", "-c", f"cd '{folder}' && {line}"], timeout_s=90)
+        shape.run(["bash", "-c", f"cd '{folder}' && {line}"], timeout_s=240)
 
 
 @pytest.mark.timeout(480)
