@@ -211,16 +211,21 @@ class Page:
     def click(self, selector: str, words: str = "") -> None:
         """Wait until the first matching element that contains `words` stays, and click on it.
 
-        While a page loads, what comes later moves what is there: a click that has missed the
-        element because of that is repeated.
+        While a page loads, what comes later moves or replaces what is there, also between the
+        press and the release of the button: without a click event at the element it is repeated.
+
+        Raises:
+            RuntimeError: the element stays, but another one gets the clicks.
         """
         centre = _CENTRE % (json.dumps(selector), json.dumps(words))
         for _ in range(_ATTEMPTS):
             place = self._place_at_rest(centre, f"{selector} {words}")
             for kind in ("mousePressed", "mouseReleased"):
                 self.mouse(kind, place["x"], place["y"])
-            if not self._look("window.clickMissed") or self._look(centre) in (None, place):
+            # Null: the click, or the press, has replaced the document or removed the element.
+            if self._look("window.clickMissed") is not True or self._look(centre) is None:
                 return
+        raise RuntimeError(f"{selector} {words}: no click in {_ATTEMPTS} has reached it")
 
     def _place_at_rest(self, centre: str, what: str) -> Any:
         before: Any = None
@@ -299,11 +304,11 @@ _CENTRE: Final = """(() => {
   const one = all.find(fits);
   if (!one) return null;
   one.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
-  if (!window.clickTarget) addEventListener("pointerdown", ({ target }) => {
-    window.clickMissed = !window.clickTarget.contains(target);
+  if (!window.clickTarget) addEventListener("click", ({ target }) => {
+    if (window.clickTarget.contains(target)) window.clickMissed = false;
   }, true);
   window.clickTarget = one;
-  window.clickMissed = false;
+  window.clickMissed = true;
   const { left, top, width, height } = one.getBoundingClientRect();
   return { x: left + width / 2, y: top + height / 2 };
 })()"""
