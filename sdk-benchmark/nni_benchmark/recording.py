@@ -290,12 +290,12 @@ _CURVES: Final[dict[str, Callable[[], CurveTable]]] = dict(
 
 
 def recorded_names() -> tuple[str, ...]:
-    """Return the names of all files that `record` makes."""
+    """Return the names that `record` accepts: files of tables and curves without `.json.gz`."""
     return (*CURVES, *(f"{data}-{model}" for data in DATA_SETS for model in MODELS))
 
 
 def record(name: str, folder: Path) -> Path:
-    """Compute one table of losses or learning curves by name; write it; return its file.
+    """Compute a table of losses or learning curves by name; write it to a folder; return its path.
 
     Raises:
         ValueError: the name is unknown.

@@ -16,7 +16,7 @@ _HIDDEN: Final = (
 _RATES: Final = (0.1, 0.05, 0.01, 0.005, 0.001, 0.0005, 0.0001, 0.00005, 0.00001)
 _BELOW_ONE: Final = 1 - 1e-6
 _FEWEST_LEAVES: Final = 2
-"""Largest seed of scikit-learn."""
+"""Smallest `max_leaf_nodes` that scikit-learn takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,7 @@ LOG_FILE: Final = "supervisor.log"
 def run(settings: Settings, forks: ForkServer | None = None) -> int:
     """Run the supervisor until SIGTERM; if one runs already, report its endpoint; return exit code.
 
-    If one is running already, report its endpoint and return. Readiness, or the reason of a failure
-    (`{"error": …}`), is written to `NNI_READY_FD`.
+    Readiness, or the reason of a failure (`{"error": …}`), is written to `NNI_READY_FD`.
 
     Args:
         settings: of the supervisor.

@@ -81,7 +81,7 @@ class TransformersEvaluator(Evaluator):
         self._trainer: Trainer | None = None
 
     def prepare(self, model: nn.Module) -> None:
-        """Reset the callbacks, and build a new Trainer of a model with new optimizers.
+        """Restore the callbacks' first states; build a Trainer of a model, with new optimizers.
 
         Args:
             model: the model of the given Trainer, or one with the same parameter names.

@@ -21,7 +21,7 @@ from nni.experiment.errors import ConfigError, Problem
 
 
 class _TunerSections(ConfigModel):
-    """The sections `tuner`, `tuners` and `tunerPolicy` of a configuration."""
+    """Parsed sections `tuner`, `tuners` and `tunerPolicy`; their combination is not checked."""
 
     tuner: AlgorithmSection = Field(default_factory=AlgorithmConfig)
     tuners: list[ListedTunerConfig] = Field(default_factory=list)

@@ -165,7 +165,7 @@ class Bracket:
         return best
 
     def _places(self, place: int) -> int:
-        """Return how many jobs of a round may be promoted now: some early if asynchronous."""
+        """Return how many promotions a round allows in all so far; early ones if asynchronous."""
         size, following = self._rounds[place].size, self._rounds[place + 1].size
         ended = len(self._ended[place])
         if self._asynchronous:

@@ -169,7 +169,7 @@ class BOHB(HalvingAdvisor):
             self.new_result(int(budget), without_budget(sample.parameter), loss)
 
     def rounds(self, number: int) -> tuple[Round, ...]:
-        """Return the rounds of one bracket."""
+        """Return the rounds of bracket `number`: 0 has most configurations; the brackets repeat."""
         return bohb_rounds(self._least_budget, self._largest_budget, self._eta, number)
 
     def new_configuration(self) -> JsonValue:

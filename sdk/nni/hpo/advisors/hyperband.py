@@ -81,11 +81,11 @@ class Hyperband(HalvingAdvisor):
         self._space = flat_space(data, "Hyperband")
 
     def rounds(self, number: int) -> tuple[Round, ...]:
-        """Return the rounds of one bracket."""
+        """Return the rounds of bracket `number`: 0 has most configurations; the brackets repeat."""
         return hyperband_rounds(self._largest, self._eta, number)
 
     def new_configuration(self) -> JsonValue:
-        """Return a configuration for a first round."""
+        """Draw a configuration at random from the search space, for a bracket's first round."""
         return self._space.draw(self._rng)
 
 

@@ -46,7 +46,7 @@ class _Suggestions(ABC):
     def suggest_float(
         self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
     ) -> float:
-        """Return a floating-point hyperparameter.
+        """Return the trial's value of a floating-point hyperparameter; declare its range.
 
         Args:
             name: of the hyperparameter; the same name has the same value in a trial.
@@ -66,7 +66,7 @@ class _Suggestions(ABC):
     def suggest_int(
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
     ) -> int:
-        """Return an integer hyperparameter.
+        """Return the trial's value of an integer hyperparameter; declare its range.
 
         Args:
             name: of the hyperparameter; the same name has the same value in a trial.
@@ -84,7 +84,7 @@ class _Suggestions(ABC):
         return int(self._suggested(name, int_range(name, low, high, step, log=log)))
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:  # noqa: ANN401 - an option
-        """Return a categorical hyperparameter.
+        """Return the trial's value of a categorical hyperparameter; declare its options.
 
         Args:
             name: of the hyperparameter; the same name has the same value in a trial.
@@ -123,7 +123,7 @@ class DefineByRunTrial(StudyTrial, _Suggestions):
     """Receiver of intermediate results; None outside of `optimize`."""
 
     def report(self, value: JsonValue) -> None:
-        """Report an intermediate result to the assessor of `optimize`.
+        """Report an intermediate result to the assessor of `optimize`; do nothing outside of it.
 
         Args:
             value: a number, or a dict whose `default` is one.
@@ -135,7 +135,7 @@ class DefineByRunTrial(StudyTrial, _Suggestions):
             self.reporter.report(value)
 
     def should_stop(self) -> bool:
-        """Return whether the trial is to end now, by the reports so far.
+        """Return whether the assessor has stopped the trial; False outside of `optimize`.
 
         Returns:
             True once the assessor stops it; always False outside of `optimize`.
@@ -181,7 +181,7 @@ class FixedTrial(_Suggestions):
         self.intermediate.append(value)
 
     def should_stop(self) -> bool:
-        """Return whether the trial is to end now.
+        """Return False: no assessor stops a trial with given values.
 
         Returns:
             False.
@@ -297,9 +297,9 @@ class DefineByRunStudy(LocalResults):
         self._open: dict[int, _OpenTrial] = {}
         self._outcomes = Outcomes(self._objectives)
         self._learned: list[tuple[StudyTrial, JsonValue]] = []
+        """Trials that the tuner learns, in the order of `tell`; None for a failed one."""
         self._durations_s: dict[int, float] = {}
         """Run times that are known, by id of the trial."""
-        """Trials that the tuner learns, in the order of `tell`; None for a failed one."""
 
     @property
     def search_space(self) -> dict[str, JsonValue]:

@@ -352,7 +352,7 @@ def _check_alone(
 def _call_of(
     objective: ObjectiveFunction, space: object
 ) -> Callable[[StudyTrial, TrialReporter], JsonValue]:
-    """Return a caller of the objective with a trial's configuration, and `trial` if it takes it."""
+    """Return a caller of the objective: configuration or keywords; reporter if it takes `trial`."""
     function_space = is_type_of_space(space) and not isinstance(space, type)
     reports = not function_space and _takes_trial(objective)
 

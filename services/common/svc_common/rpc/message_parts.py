@@ -62,7 +62,7 @@ class DecodingTurns:
 
 
 def check_parts(method: str, limit: int, read: Any, payload: bytes) -> int:  # noqa: ANN401 - a function of generated code
-    """Return the number of parts of a message; raise if they are too many, or a text is too long.
+    """Count the parts of a serialized message, 0 if it is short; raise if too many, or long text.
 
     Args:
         method: full name of the RPC.
@@ -88,7 +88,7 @@ def check_parts(method: str, limit: int, read: Any, payload: bytes) -> int:  # n
 
 
 def count_parts(payload: bytes, descriptor: Descriptor, limit: int) -> int:
-    """Return the number of fields in a message and the messages in it; stop above a limit.
+    """Return the number of fields in serialized bytes, sub-messages' included; stop above a limit.
 
     Each number of a packed list counts by its bytes.
 
@@ -125,7 +125,7 @@ def _fields_of(descriptor: Descriptor) -> Mapping[int, _Inner]:
 
 
 class _Walk:
-    """Walk over the fields of a message, and of the messages in it, that counts them."""
+    """Counter of the fields of a serialized message and its sub-messages, without decoding."""
 
     def __init__(self, payload: bytes, descriptor: Descriptor) -> None:
         self._payload = payload
@@ -179,7 +179,7 @@ class _Walk:
         self._fields = _fields_of(inner)
 
     def _number(self) -> int:
-        """Read a number of variable length."""
+        """Read a varint at the current place; raise IndexError if it is cut short or too long."""
         byte = self._payload[self._place]
         self._place += 1
         if byte < _CONTINUED:

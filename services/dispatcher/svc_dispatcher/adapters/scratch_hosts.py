@@ -26,7 +26,7 @@ _PREFIX: Final = "nni-replay-"
 
 
 class ScratchHost:
-    """Algorithm host of a replay, whose temporary folder is removed when it is closed.
+    """Algorithm host in a temporary folder, not its experiment's; the folder is removed on close.
 
     Args:
         inner: the host.

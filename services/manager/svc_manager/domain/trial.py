@@ -157,11 +157,11 @@ class Trial:
 
     @property
     def live(self) -> bool:
-        """Whether it counts against the concurrency."""
+        """Whether the trial waits, runs or is UNKNOWN, and so counts against the concurrency."""
         return self.state in LIVE_STATES
 
     def is_claimed_by(self, attempt: int, claim_id: str) -> bool:
-        """Return whether a claim holds the current attempt, or may: it is live and unclaimed."""
+        """Return whether the trial is live, the attempt current, and its claim this one or none."""
         return self.live and attempt == self.attempt and self.claim_id in {"", claim_id}
 
     def change(self, state: TrialState) -> None:

@@ -148,7 +148,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ChangeRemarks(
         self, request: pb.ChangeRemarksRequest, context: Context
     ) -> pb.ChangeRemarksResponse:
-        """Change note, tags or star of an experiment or a trial; return the new remarks."""
+        """Set note, star or the whole tag list of experiment or trial; return all its remarks."""
         change = ChangeRemarks(
             request.trial_id,
             request.note if request.HasField("note") else None,

@@ -277,7 +277,7 @@ class Experiments:
     async def change_remarks(
         self, experiment_id: str, change: ChangeRemarks, request_id: str = ""
     ) -> remarks_pb2.Remarks:
-        """Change note, tags or star of an experiment or a trial; return the new remarks.
+        """Set note, star or the whole tag list of experiment or trial; return all its remarks.
 
         Raises:
             InvalidArgumentError: a value breaks its rule; nothing was changed.
@@ -400,7 +400,7 @@ class Experiments:
         return await self._log_streams.size(actor, source, trial_id)
 
     async def fetch_output(self, experiment_id: str, trial_id: str) -> None:
-        """Fetch the folder of an ended trial that ran on another machine."""
+        """Download an ended trial's stored output into its folder here, unless that exists."""
         await self._log_streams.fetch(await self._registry.find(experiment_id), trial_id)
 
     async def wait(

@@ -89,7 +89,7 @@ class Upload:
 
     @property
     def pending(self) -> PendingUpload:
-        """Room that it needs."""
+        """Quota that the upload reserves: key, size, experiment; values count for no experiment."""
         counted = "" if self.purpose is Purpose.VALUE else self.experiment_id
         return PendingUpload(self.key, self.size_bytes, counted)
 
@@ -199,12 +199,12 @@ class BlobTransfers:
         await self._access.check_upload(upload.experiment_id, upload.trial_id, upload.attempt)
 
     async def _record(self, upload: Upload) -> None:
-        """Record an upload whose content has come as a checkpoint of its experiment, if it is."""
+        """Record an uploaded checkpoint for its experiment; do nothing for other purposes."""
         if upload.purpose is Purpose.CHECKPOINT and upload.experiment_id:
             await self._access.record_upload(upload.experiment_id, upload.sha256)
 
     async def _is_proven(self, upload: Upload) -> bool:
-        """Return whether a caller may use a stored blob without sending its content.
+        """Return True unless a limited agent names a blob that its experiment has not uploaded.
 
         An agent that is limited to its trials has to send it, unless agents of the experiment have.
         """
@@ -219,7 +219,7 @@ class BlobTransfers:
         await self._usage.admit(upload.pending, now, now + URL_LIFETIME)
 
     async def _check_stored(self, upload: Upload) -> None:
-        """Raise unless a blob is stored with the announced size, as after a repeated completion.
+        """Raise unless a blob of the announced size is stored and the caller need not send it.
 
         Raises:
             FailedPreconditionError: it is not, or has another size.
@@ -361,7 +361,7 @@ class BlobTransfers:
         )
 
     async def _is_stored(self, upload: Upload) -> bool:
-        """Return whether a blob of this size is stored, young and proven; if so record it."""
+        """Return whether the caller may use a recent stored blob of this size; if so record it."""
         if upload.purpose is Purpose.OUTPUT:
             return False
         try:

@@ -74,13 +74,13 @@ class ExperimentUseCases(Protocol):
     async def update(
         self, experiment_id: str, change: ConfigChange, request_id: str = ""
     ) -> experiment_pb2.Experiment:
-        """Change an experiment's budgets or search space; return the changed experiment."""
+        """Change budgets, search space, tuner or agent limits; return the changed experiment."""
         ...
 
     async def change_remarks(
         self, experiment_id: str, change: ChangeRemarks, request_id: str = ""
     ) -> remarks_pb2.Remarks:
-        """Change note, tags or star of an experiment or a trial; return the new remarks."""
+        """Set note, star or the whole tag list of experiment or trial; return all its remarks."""
         ...
 
     async def import_data(
@@ -134,7 +134,7 @@ class ExperimentUseCases(Protocol):
         ...
 
     async def fetch_output(self, experiment_id: str, trial_id: str) -> None:
-        """Fetch the folder of an ended trial that ran on another machine."""
+        """Download an ended trial's stored output into its folder here, unless that exists."""
         ...
 
 

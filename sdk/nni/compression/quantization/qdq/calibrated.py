@@ -45,7 +45,7 @@ class CalibratedQuantizer(TargetQuantizer):
         return IntegerForm(self.scale, self.zero_point, self.limits)
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return the target as the integers represent it.
+        """Return the target quantized by fixed scale and zero point, then dequantized; gradient 0.
 
         Args:
             value: the target, any shape.

@@ -76,11 +76,11 @@ class ArchitectureWeights(nn.Module):
 
     @property
     def values(self) -> Mapping[str, list[Any]]:
-        """Values of each choice by label."""
+        """Candidate values of each choice, by label, in the order of its logits."""
         return self._values
 
     def logits(self, label: str) -> Tensor:
-        """Return the logits of a choice.
+        """Return the logits of a choice: the learned parameter itself, `(values,)`.
 
         Args:
             label: name of the choice.
@@ -92,7 +92,7 @@ class ArchitectureWeights(nn.Module):
         return parameter
 
     def relaxed(self, logits: Tensor) -> Tensor:
-        """Return the weights under which alternatives are mixed.
+        """Return the weights under which alternatives are mixed: the softmax of the logits.
 
         Args:
             logits: `(values,)`.

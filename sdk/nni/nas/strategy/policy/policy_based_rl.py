@@ -187,7 +187,7 @@ class PolicyBasedRL(Strategy):
         return self._reward_for_invalid
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the policy and the games that it has not learned from.
+        """Return policy state, replay buffer, and the number of games since the last update.
 
         Returns:
             `policy`, with tensors, `trajectories` and `new`.
@@ -200,7 +200,7 @@ class PolicyBasedRL(Strategy):
             }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the policy and the games that it has not learned from.
+        """Restore policy state, replay buffer, and the number of games since the last update.
 
         Args:
             state_dict: what `state_dict` returned.

@@ -61,7 +61,7 @@ def _words(length_s: float) -> str:
 
 
 def refusals(findings: Sequence[PlatformFindings]) -> list[tuple[int, PlatformProblem]]:
-    """Return all problems by platform number; permanent if no platform can be used now.
+    """Return (platform number, problem) pairs; all marked permanent if no platform is usable.
 
     Those of platforms that are away are permanent if all are: nothing could start, and the likely
     reason is a mistake such as a wrong host.
