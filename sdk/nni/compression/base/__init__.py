@@ -48,7 +48,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its home the first time it is used."""
+    """Import a public name from its module on first use; raise AttributeError if unknown."""
     if name not in _HOMES:
         raise AttributeError(f"module 'nni.compression.base' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

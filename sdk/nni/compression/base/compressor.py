@@ -150,7 +150,7 @@ class Compressor(TrainingMember):
 
     @property
     def shared_wrappers(self) -> WrapperSet | None:
-        """Return the wrappers of the model, those of fused compressors included.
+        """Return the set of the model's wrappers, fused compressors' included; None without model.
 
         Returns:
             The set; None without a model.

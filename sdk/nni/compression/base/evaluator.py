@@ -102,7 +102,7 @@ class Evaluator(ABC):
 
     @property
     def can_evaluate(self) -> bool:
-        """Return whether there is code for an evaluation.
+        """Return whether `evaluate` can be called; the base returns True.
 
         Returns:
             True if `evaluate` can be called; by default it can.
@@ -111,7 +111,7 @@ class Evaluator(ABC):
 
     @property
     def bound_model(self) -> nn.Module:
-        """The bound model; raises RuntimeError if there is none.
+        """Return the bound model; raise RuntimeError if there is none.
 
         Raises:
             RuntimeError: no model is bound.
@@ -145,7 +145,7 @@ class Evaluator(ABC):
         self.release()
 
     def patch_loss(self, patch: LossPatch) -> None:
-        """Pass every loss of the following trainings through a function.
+        """Add a function of loss and batch, after earlier ones, that replaces each training loss.
 
         Args:
             patch: takes the loss and the batch that it was computed from, and returns the loss to
@@ -162,7 +162,7 @@ class Evaluator(ABC):
         self._loss_patches.clear()
 
     def patch_optimizer_step(self, before: Sequence[Task], after: Sequence[Task]) -> None:
-        """Call functions around each step of the first optimizer, without gradients.
+        """Add functions to call before and after each first-optimizer step, without gradients.
 
         Args:
             before: called before a step, when the gradients are complete.
@@ -197,7 +197,7 @@ class Evaluator(ABC):
             add_group(self._optimizer, self._lr_schedulers, group)
 
     def register_hooks(self, handles: Sequence[RemovableHandle]) -> None:
-        """Take over hooks, which are removed at the latest with the model.
+        """Record handles of hooks, which `remove_hooks` or `unbind_model` removes.
 
         Args:
             handles: what `register_forward_hook` and the like return.
@@ -211,7 +211,7 @@ class Evaluator(ABC):
         self._handles.clear()
 
     def train(self, max_steps: int | None = None, max_epochs: int | None = None) -> None:
-        """Train the bound model by the code of the user.
+        """Train the bound model until the first limit; raise RuntimeError if none is bound.
 
         Args:
             max_steps: number of optimizer steps; None for no limit.
@@ -253,7 +253,7 @@ class Evaluator(ABC):
         return _number(result)
 
     def get_dummy_input(self) -> object:
-        """Return the example input.
+        """Return the example input that the constructor got; None if it got none.
 
         Returns:
             What was given as `dummy_input`; None if nothing was.

@@ -28,7 +28,7 @@ class TrainingMember(ABC):
     @property
     @abstractmethod
     def bound_model(self) -> nn.Module:
-        """Return the model."""
+        """Return the model that this compressor changes."""
 
     @property
     @abstractmethod
@@ -36,7 +36,7 @@ class TrainingMember(ABC):
         """Return the wrappers of the model; None if there are none."""
 
     def members(self) -> list["TrainingMember"]:
-        """Return the compressors that are fused with this one, the first one first.
+        """Return the compressors that this one was made from, oldest first, and itself last.
 
         Returns:
             Those that this one was made from, and this one as the last.

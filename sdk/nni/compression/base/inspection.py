@@ -32,7 +32,7 @@ def module_infos(model: nn.Module) -> dict[str, ModuleInfo]:
 def config_list_canonical(
     model: nn.Module, config_list: Sequence[Mapping[str, object]]
 ) -> list[dict[str, object]]:
-    """Return a `config_list` of NNI 2.x in which every module of a model is named once.
+    """Check a list of NNI 2.x; return entries that name each selected module once; last wins.
 
     Args:
         model: an unwrapped model.

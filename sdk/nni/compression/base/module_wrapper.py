@@ -287,7 +287,7 @@ class ModuleWrapper(nn.Module):
         return output
 
     def effective_parameters(self) -> dict[str, Tensor]:
-        """Return the parameters that are targets before they are quantized.
+        """Return target parameters by name: masked, batch norm folded in, not quantized.
 
         Returns:
             By name; masked, and with the batch norm folded in.

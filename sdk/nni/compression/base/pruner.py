@@ -86,7 +86,7 @@ class Pruner(Compressor):
 
     @abstractmethod
     def calculate_metrics(self) -> dict[TargetKey, Tensor]:
-        """Return the metric of each block of each target with a mask of its own.
+        """Return each block's metric by target with an own mask; smallest are masked first.
 
         Returns:
             By module and target name, one value for each block, in the shape of the grid that

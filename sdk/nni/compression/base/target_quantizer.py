@@ -42,7 +42,7 @@ class TargetPlace:
 
 @dataclass(frozen=True, slots=True)
 class IntegerForm:
-    """How a target is rounded: to scale * (integer - zero_point), with integers in a range."""
+    """Rounding of a target to scale * (integer - zero_point), with integers in a range."""
 
     scale: Tensor
     """Value of one step of the integers, > 0; of a shape that broadcasts to that of the target."""
@@ -104,7 +104,7 @@ class TargetQuantizer(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, value: Tensor) -> Tensor:
-        """Return the target as the integers represent it.
+        """Return the target quantized and dequantized: values that its integers represent.
 
         Args:
             value: the target, any shape.

@@ -79,7 +79,7 @@ def _targets(entry: Entry, where: str) -> Iterator[tuple[str, DistillationSettin
 
 
 def _named(target: str) -> str:
-    """Return the one name of a target: `_output_` is the first output."""
+    """Return a target's canonical name: `_output_` for `_output_0`, any other unchanged."""
     return _OUTPUT if target == f"{_OUTPUT}0" else target
 
 

@@ -35,7 +35,7 @@ def is_legacy(config_list: Sequence[Entry]) -> bool:
 
 
 def with_totals(config_list: Sequence[Entry]) -> list[Entry]:
-    """Return entries of NNI 2.x whose layers reach their sparsity together.
+    """Return entries with `total_sparsity` in place of `sparsity` or `sparsity_per_layer`.
 
     Args:
         config_list: entries of NNI 2.x; not changed.

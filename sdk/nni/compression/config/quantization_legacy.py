@@ -47,7 +47,7 @@ def is_legacy_quantization(config_list: Sequence[Entry]) -> bool:
 def translated_quantization(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]
 ) -> list[dict[str, object]]:
-    """Check a list of NNI 2.x; return entries of NNI 3.0 in which each module is named once.
+    """Check a list of NNI 2.x; return NNI 3.0 entries, each selected module once; last wins.
 
     The last entry that matches a module decides about it. Types without `quant_dtype` and
     `quant_scheme` are `uint` and `per_tensor_affine`, unless `set_quant_scheme_dtype` has chosen

@@ -185,7 +185,7 @@ def _dtype(value: object, where: str) -> None:
 
 
 def check_start_step(value: object, where: str) -> None:
-    """Raise ConfigListError unless a value is a number of steps.
+    """Raise ConfigListError unless a value is an int >= 0 and no bool.
 
     Args:
         value: what the user wrote.

@@ -262,7 +262,7 @@ def _is_block_size(value: object) -> bool:
 
 
 def check_member(members: Sequence[str], value: object, where: str) -> None:
-    """Raise ConfigListError unless a value is one of some words.
+    """Raise ConfigListError unless a value is one of the allowed strings.
 
     Args:
         members: the words.

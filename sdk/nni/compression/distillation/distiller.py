@@ -25,7 +25,7 @@ TeacherPredict = Callable[[Any, nn.Module], object]
 
 
 class Distiller(TrainingMember):
-    """Training of a student whose outputs of some modules approach those of a teacher.
+    """Base of distillers: a student's training in which module outputs approach a teacher's.
 
     The loss becomes `origin_loss_lambda` times the loss of the evaluator, plus `lambda` times the
     distance of each selected output. The student may be wrapped by a pruner or quantizer; names
@@ -195,7 +195,7 @@ class Distiller(TrainingMember):
         student: Tensor,
         teachers: Mapping[str, Tensor],
     ) -> Tensor:
-        """Return the distance of one output of the student, without its factor.
+        """Return a student output's distance from linked teacher outputs, unweighted.
 
         Args:
             target: module and target name of the student.

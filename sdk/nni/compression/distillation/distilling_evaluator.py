@@ -56,7 +56,7 @@ class DistillingEvaluator(Evaluator):
         self._inner.patch_optim_param_group(group)
 
     def run_training(self, max_steps: int | None, max_epochs: int | None) -> None:
-        """Train by the other evaluator.
+        """Train by the wrapped evaluator, until the first of two limits.
 
         Args:
             max_steps: number of optimizer steps; None for no limit.
@@ -65,7 +65,7 @@ class DistillingEvaluator(Evaluator):
         self._inner.train(max_steps, max_epochs)
 
     def finetune(self) -> None:
-        """Fine-tune by the other evaluator.
+        """Train by the wrapped evaluator, without limits.
 
         Raises:
             RuntimeError: no model is bound.

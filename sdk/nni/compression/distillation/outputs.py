@@ -56,7 +56,7 @@ class OutputRecord:
         self._outputs: dict[str, list[object]] = {}
 
     def hooks(self, modules: Mapping[str, nn.Module]) -> Iterator[RemovableHandle]:
-        """Register the hooks that record.
+        """Register a recording hook on each module, as the result is iterated; yield its handle.
 
         Args:
             modules: modules by name.
@@ -68,7 +68,7 @@ class OutputRecord:
             yield module.register_forward_hook(partial(self._add, name))
 
     def of(self, name: str, target: str) -> list[Tensor]:
-        """Return one of the outputs of a module in each call.
+        """Return the given output of a module in each recorded call; [] if it was not called.
 
         Args:
             name: name of the module.

@@ -85,7 +85,7 @@ class DeepspeedTorchEvaluator(Evaluator):
         self._engine: tuple[Any, ...] | None = None
 
     def prepare(self, model: nn.Module) -> None:
-        """Record the optimizer of the model.
+        """Record the given optimizer at the first binding; the engine is built in training.
 
         Args:
             model: the model of the given optimizer at first; later one with the same names.

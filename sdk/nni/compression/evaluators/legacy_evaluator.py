@@ -177,4 +177,4 @@ class LegacyEvaluator(Evaluator):
 
 
 class _StepLimit(BaseException):
-    """Exception that leaves a trainer without step limit; no `Exception`, which it might catch."""
+    """BaseException that ends a trainer at the step limit; no `Exception`, which it might catch."""

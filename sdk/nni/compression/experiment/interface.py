@@ -96,7 +96,7 @@ class AbstractAutoCompressionModule(ABC):
 
     @classmethod
     def post_compress_finetuning_epochs(cls, compress_algorithm_name: str) -> int:
-        """Return how many epochs the compressed model is trained.
+        """Return the number of epochs of fine-tuning; 0, the default, for none.
 
         Args:
             compress_algorithm_name: name of the algorithm.
@@ -108,10 +108,10 @@ class AbstractAutoCompressionModule(ABC):
 
     @classmethod
     def dummy_input(cls) -> Any:  # noqa: ANN401 - inputs of a model
-        """Return inputs of one run of the model, which turn on speedup and measurements.
+        """Return example inputs, which turn on speedup and measurements; None by default.
 
         Returns:
-            Inputs; with them pruned models are made smaller before the fine-tuning, and a trial
+            Inputs; with them masked channels are removed after the fine-tuning, and a trial
             reports `latency_ms`, `flops`, `parameters` and `size_bytes` beside the metric. None for
             neither.
         """

@@ -93,7 +93,7 @@ def text_of(value: object, field: str, pattern: re.Pattern[str], rule: str) -> s
 
 
 def name_of(value: object, field: str, known: Sequence[str]) -> str:
-    """Return one of some names; raise JobError, with the closest one, for any other value."""
+    """Return a value that is one of the known names; raise JobError, with the closest, if not."""
     if not isinstance(value, str) or value not in known:
         close = difflib.get_close_matches(str(value), known, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""

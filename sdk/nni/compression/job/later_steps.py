@@ -189,7 +189,7 @@ def executed_by(exported: RuntimeModel, model: nn.Module, example_inputs: object
 
 
 def _limits(limits: TuningLimits | None) -> tuple[int | None, ...]:
-    """Return the arguments of `compress`, which a quantizer without training does not take."""
+    """Return the limits as arguments of `compress`; () for a quantizer without training."""
     return () if limits is None else (limits.max_steps, limits.max_epochs)
 
 

@@ -31,7 +31,7 @@ def parameter_count(model: nn.Module) -> int:
 
 
 def model_bytes(model: nn.Module) -> int:
-    """Return the bytes of all parameters and buffers."""
+    """Return the size in bytes of all parameters and buffers."""
     tensors = [*model.parameters(), *model.buffers()]
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 

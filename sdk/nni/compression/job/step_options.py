@@ -41,7 +41,7 @@ class TuningLimits:
 
 @dataclass(frozen=True, slots=True)
 class SpeedupOptions:
-    """Options of the step that removes what is masked."""
+    """Options of the speedup step: change of norms, time limit of planning, fine-tuning."""
 
     allow_norm_change: bool = False
     """See `ModelSpeedup`."""
@@ -53,7 +53,7 @@ class SpeedupOptions:
 
 @dataclass(frozen=True, slots=True)
 class QuantizationOptions:
-    """Options of the step that quantizes the model."""
+    """Options of the quantizing step: quantizer, arguments, entries, runtime, fine-tuning."""
 
     name: str = "PtqQuantizer"
     """One of `QUANTIZERS`."""
@@ -69,7 +69,7 @@ class QuantizationOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """Options of the step that writes the model in ONNX."""
+    """Options of the step that writes ONNX: threads of onnxruntime while it is measured."""
 
     threads: int = 1
     """Threads of onnxruntime while the file is measured, >= 1."""
@@ -123,7 +123,7 @@ def export_of(value: object) -> ExportOptions | None:
 
 
 def budget_of(value: object, *, speedup: bool, export: bool) -> Budget | None:
-    """Return the budget of a job; None for none; raise JobError if it is wrong.
+    """Return a job's budget or None; raise JobError if a limit is wrong or lacks its step.
 
     Args:
         value: limits by name; None for no budget.

@@ -205,6 +205,6 @@ def _order(metric: Tensor, kept: Tensor) -> Tensor:
 
 
 def _comparable(metric: Tensor, kept: Tensor) -> Tensor:
-    """Return metrics in which what is masked is smaller than all else."""
+    """Return metrics with -inf for masked blocks and NaN, so that they rank first."""
     values = torch.nan_to_num(metric, nan=-torch.inf)
     return torch.where(kept, values, torch.full_like(values, -torch.inf))

@@ -104,7 +104,7 @@ def to_blocks(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 
 def from_blocks(blocks: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """Return the tensor of which `to_blocks` returned the blocks.
+    """Return the tensor that blocks make up: the inverse of `to_blocks`.
 
     Args:
         blocks: `(d1 / b1, ..., dn / bn, b1 * ... * bn)`.

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def head_norms(weights: Sequence[Tensor], width: int, p: float) -> Tensor:
-    """Return for each head the mean p-norm of its rows over several projections.
+    """Return each head's p-norm of all its weights, averaged over several projections.
 
     Args:
         weights: `(heads * width, inputs)` each: the projections of query, key and value.
@@ -29,7 +29,7 @@ def head_norms(weights: Sequence[Tensor], width: int, p: float) -> Tensor:
 
 
 def lowest_heads(scores: Tensor, kept: Tensor, count: int) -> Tensor:
-    """Return which heads of a layer stay.
+    """Return a bool tensor of the heads that stay if the `count` lowest go; one always stays.
 
     Args:
         scores: `(heads,)`; the smallest are pruned first; NaN counts as smallest.
@@ -49,7 +49,7 @@ def lowest_heads(scores: Tensor, kept: Tensor, count: int) -> Tensor:
 def lowest_heads_of_all(
     scores: Sequence[Tensor], kept: Sequence[Tensor], count: int
 ) -> list[Tensor]:
-    """Return which heads stay if the lowest of several layers go, but not all of a layer.
+    """Return bool tensors of heads that stay if `count` in all layers go; each layer keeps one.
 
     Args:
         scores: `(heads,)` of each layer; the smallest are pruned first; NaN counts as smallest.

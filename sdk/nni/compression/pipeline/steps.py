@@ -45,7 +45,7 @@ class PipelineStep(ABC):
 
     @abstractmethod
     def run(self, model: nn.Module, original: nn.Module, example_inputs: object) -> nn.Module:
-        """Return the model after this step.
+        """Return the model after this step: the given one, changed in place, or a new one.
 
         Args:
             model: model of the step before, in train mode; may be changed.
@@ -129,7 +129,7 @@ class FineTuneStep(PipelineStep):
         self._train = train
 
     def run(self, model: nn.Module, original: nn.Module, example_inputs: object) -> nn.Module:
-        """Return the model, trained.
+        """Train the model in place by the function; return it.
 
         Args:
             model: model of the step before.

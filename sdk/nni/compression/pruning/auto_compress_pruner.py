@@ -244,7 +244,7 @@ def _check_callbacks(trainer: object, evaluator: object) -> None:
 def epoch_evaluator(
     trainer: Trainer, optimizer: torch.optim.Optimizer, criterion: Callable[..., Tensor]
 ) -> LegacyEvaluator:
-    """Return an evaluator of a trainer of NNI 1.x, which gets the number of the epoch.
+    """Return an evaluator whose trainer gets an epoch number that counts on across trainings.
 
     Args:
         trainer: `(model, optimizer, criterion, epoch)`; trains one epoch.

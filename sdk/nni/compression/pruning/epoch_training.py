@@ -30,13 +30,13 @@ class EpochTraining:
 
     @property
     def can_train(self) -> bool:
-        """Return whether there is what `epoch` needs."""
+        """Return whether there is an evaluator, or a trainer with its optimizer."""
         with_trainer = self.trainer is not None and self.optimizer is not None
         return with_trainer or self.evaluator is not None
 
     @property
     def can_run(self) -> bool:
-        """Return whether there is what `forward` needs."""
+        """Return whether there is a forward runner or an evaluator."""
         return self.forward_runner is not None or self.evaluator is not None
 
     def epoch(self, model: nn.Module, number: int | None) -> None:

@@ -120,7 +120,7 @@ class LevelPruner(Pruner):
         }
 
     def _tile(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return the sizes of a tile of a weight: the given ones, or 4 along the outputs."""
+        """Return the sizes of a tile of a weight: the given ones, or 4 along the inputs."""
         gran = self.balance_gran
         if gran is None:  # along the inputs, which are the second dimension
             gran = (_SPARSE_CORES, *(1,) * max(len(shape) - 2, 0))

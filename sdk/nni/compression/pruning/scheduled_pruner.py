@@ -113,7 +113,7 @@ class ScheduledPruner(TrainingMember):
         return self.pruner.shared_wrappers
 
     def members(self) -> list[TrainingMember]:
-        """Return the compressors that are fused with the pruner, and the schedule.
+        """Return the compressors that the pruner was made from, and this schedule in its place.
 
         Returns:
             Those that the pruner was made from, and the schedule as the last.
@@ -121,7 +121,7 @@ class ScheduledPruner(TrainingMember):
         return [*self.pruner.members()[:-1], self]
 
     def prepare_training(self) -> None:
-        """Begin the schedule anew."""
+        """Reset the counts of steps and updates; masks stay."""
         self._steps = self._updates = 0
 
     def join_training(self, evaluator: Evaluator) -> None:

@@ -143,7 +143,7 @@ class SensitivityPruner(SearchPruner):
         return sum(sparsities[name] * size for name, size in sizes.items()) / sum(sizes.values())
 
     def load_sensitivity(self, filepath: str | Path) -> Metrics:
-        """Return sensitivities from a CSV file.
+        """Read a CSV file; return for each layer the metric by sparsity; change nothing.
 
         Args:
             filepath: a file of `SensitivityAnalysis.export`.

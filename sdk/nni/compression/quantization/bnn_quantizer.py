@@ -78,7 +78,7 @@ class SignQuantizer(TargetQuantizer):
     """
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return the signs of the target.
+        """Return the signs of the target, +1 for 0; no gradient passes where |x| > 1.
 
         Args:
             value: the target, any shape.

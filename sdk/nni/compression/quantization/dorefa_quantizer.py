@@ -141,7 +141,7 @@ class LevelQuantizer(TargetQuantizer):
         return IntegerForm(scale, self.zero_point, IntegerRange(lowest, levels))
 
     def calibration(self) -> Calibration:
-        """Return bits and dtype; the levels are no multiples of a scale."""
+        """Return dtype, scheme and bits, without scale, zero point and range."""
         found = super().calibration()
         return {key: found[key] for key in ("quant_dtype", "quant_scheme", "quant_bits")}
 

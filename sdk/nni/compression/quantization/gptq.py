@@ -61,7 +61,7 @@ def input_hessian(inputs: Tensor) -> Tensor:
 
 
 def squared_output_error(difference: Tensor, hessian: Tensor) -> float:
-    """Return by how much a changed weight changes the outputs for the calibration inputs.
+    """Return the sum of squared output changes that changed weights cause, by the Hessian.
 
     Args:
         difference: of the weights, `(outputs, inputs)`.

@@ -72,7 +72,7 @@ class AffineStepQuantizer(StepQuantizer):
         self.ready.fill_(True)  # noqa: FBT003 - a value of the tensor
 
     def calibration(self) -> Calibration:
-        """Return how the target is quantized, with whole zero points."""
+        """Return what the base returns, with zero points rounded to whole numbers."""
         return {**super().calibration(), "zero_point": self._whole_zero_point().tolist()}
 
     def tracked_range(self) -> tuple[Tensor, Tensor] | None:

@@ -98,7 +98,7 @@ class LsqQuantizer(TrainingQuantizer):
         return StepQuantizer(settings, place)
 
     def parameter_group(self) -> Mapping[str, object]:
-        """Return the scales, as a group for an optimizer.
+        """Return the learned scales and zero points as a parameter group for an optimizer.
 
         Returns:
             `params`, a list of parameters.
@@ -133,7 +133,7 @@ class StepQuantizer(TargetQuantizer):
         return IntegerRange(qmin - 1 if self.settings.signed else qmin, qmax)
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return the target rounded, or as it is before the scale is set, as training does.
+        """Return the target quantized and dequantized; unchanged until the scale has been set.
 
         Args:
             value: the target, any shape.

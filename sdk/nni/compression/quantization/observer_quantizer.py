@@ -119,7 +119,7 @@ class HistogramQuantizer(RangeQuantizer):
 
     @property
     def integer(self) -> IntegerType:
-        """Return the integer type of the target."""
+        """Return unsigned integers of 7 bits, 0 to 127, whatever the settings say."""
         return IntegerType(_REDUCED_BITS, signed=False)
 
     def observe(self, value: Tensor) -> None:

@@ -157,7 +157,7 @@ def _is_read(node: Node, reading: set[str]) -> bool:
 
 
 def _is_activation(node: Node) -> bool:
-    """Return whether an operation is all that its module computes."""
+    """Return whether an activation module of torch computes an operation."""
     return _module_type(node).startswith(_ACTIVATION_MODULES)
 
 

@@ -67,7 +67,7 @@ def export_pt2e(
 
 
 def compile_pt2e(program: ExportedProgram) -> Callable[..., Any]:
-    """Compile an exported program for the CPU; convolutions and linear layers run in integers.
+    """Return a function that runs a program on the CPU in integers; its first call compiles.
 
     The compiler needs a C++ compiler on the machine. The first call compiles, which takes seconds
     to minutes. Integers are fast on x86 processors with VNNI or AMX; gradients are not computed.

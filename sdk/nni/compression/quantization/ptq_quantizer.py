@@ -138,7 +138,7 @@ class MeanError:
         self._count += by_channel.shape[1]
 
     def mean(self, like: Tensor) -> Tensor:
-        """Return the mean by channel.
+        """Return the mean difference by channel, `(channels,)`; zeros if there was no batch.
 
         Args:
             like: `(channels,)`; what to return zeros for if there was no batch.

@@ -49,7 +49,7 @@ class QuantGrad(torch.autograd.Function):
         qmin: int | None = None,
         qmax: int | None = None,
     ) -> Tensor:
-        """Return the gradient of the tensor before quantization.
+        """Return the gradient of the tensor before quantization; by default `grad_output`.
 
         Args:
             tensor: the tensor before quantization.

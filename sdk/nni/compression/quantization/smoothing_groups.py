@@ -93,7 +93,7 @@ def smoothing_groups(model: nn.Module, inputs: Inputs) -> SmoothingGroups:
 
 
 class _OtherReaderError(Exception):
-    """Error: an operation reads the output of a norm, and no weight of it can be scaled."""
+    """Error that a norm cannot be scaled: more than weights read it, or one is used twice."""
 
 
 class _Search:
@@ -122,7 +122,8 @@ class _Search:
         """Return a norm and the weights that read it; raise if anything else reads it.
 
         Raises:
-            _OtherReaderError: its output is read by something else than a weight.
+            _OtherReaderError: its output is read by something else than a weight, or one of the
+                parameters is used more than once.
         """
         norm, weights = list(names), []
         waiting = node.outputs[:1]

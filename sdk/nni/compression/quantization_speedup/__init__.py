@@ -22,7 +22,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its home the first time it is used."""
+    """Import a public name from its module on first use; raise AttributeError if unknown."""
     if name not in _HOMES:
         raise AttributeError(
             f"module 'nni.compression.quantization_speedup' has no attribute {name!r}"

@@ -109,7 +109,7 @@ def _observe(
     calibrator: Calibrator,
     note: Callable[[str, Tensor], None],
 ) -> None:
-    """Run all batches, and note the first input of each layer."""
+    """Run all batches in eval mode; pass name and first input of each layer call to `note`."""
     device = next((one.device for one in model.parameters()), torch.device("cpu"))
     with ExitStack() as stack:
         stack.enter_context(eval_mode(model))

@@ -98,7 +98,7 @@ class Calibrator:
         return self._batch_size
 
     def get_algorithm(self) -> CalibrateType:
-        """Return how ranges are chosen."""
+        """Return the algorithm that chooses ranges."""
         return self._algorithm
 
     def read_calibration_cache(self) -> bytes | None:
@@ -106,7 +106,7 @@ class Calibrator:
         return self.cache_file.read_bytes() if self.cache_file.exists() else None
 
     def write_calibration_cache(self, cache: bytes) -> None:
-        """Write the cache."""
+        """Replace the cache file by the given bytes."""
         self.cache_file.write_bytes(cache)
 
 

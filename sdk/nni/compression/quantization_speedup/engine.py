@@ -34,7 +34,7 @@ class Engine(Protocol):
         ...
 
     def build(self, path: Path) -> bytes:
-        """Return the built model.
+        """Build a file in ONNX; return the serialized form of the runtime.
 
         Args:
             path: file in ONNX, with pairs of QuantizeLinear and DequantizeLinear.

@@ -22,7 +22,7 @@ class HalfLayer(nn.Module):
         self.layer = layer.half()
 
     def forward(self, *inputs: Tensor, **options: Any) -> Tensor:  # noqa: ANN401 - of the layer
-        """Return the output of the layer."""
+        """Return the layer's output as float32, computed in float16."""
         result: Tensor = self.layer(*(one.half() for one in inputs), **options)
         return result.float()
 

@@ -105,7 +105,7 @@ def _symmetric(where: str, numbers: Calibration) -> Calibration:
 
 
 def check_bits(where: str, bits: object) -> None:
-    """Raise ValueError unless engines have a type of this many bits."""
+    """Raise ValueError unless a number of bits is 8, 16 or 32."""
     if bits not in BITS:
         raise ValueError(f"{where} must be one of {list(BITS)}, got {bits!r}")
 

@@ -18,7 +18,7 @@ _LARGEST: Final = 1 - 1e-9
 def first_sparsities(
     sizes: Sequence[int], total: float, limits: Sequence[float], generator: random.Random
 ) -> list[float]:
-    """Return random sparsities.
+    """Return random sparsities, larger for larger layers, scaled to a total within limits.
 
     Args:
         sizes: number of weights of each layer.

@@ -57,7 +57,7 @@ class Cooling:
             raise ValueError(f"perturbation_magnitude must be > 0, got {self.magnitude}")
 
     def magnitude_at(self, temperature: float) -> float:
-        """Return the largest change of a sparsity at a temperature.
+        """Return the largest change of a sparsity, in proportion to the temperature.
 
         Args:
             temperature: from `start` down to `stop`.

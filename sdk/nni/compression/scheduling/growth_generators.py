@@ -94,7 +94,7 @@ class GrowthTaskGenerator(TaskGenerator):
 
     @abstractmethod
     def growth(self, iteration: int) -> Growth:
-        """Return the growth of an iteration.
+        """Return the rule for ratios and thresholds of an iteration.
 
         Args:
             iteration: from `first` to `total_iteration`.
@@ -129,7 +129,7 @@ class GrowthTaskGenerator(TaskGenerator):
 
 
 class LinearTaskGenerator(GrowthTaskGenerator):
-    """Tasks k = 0 to N, with k/N of the configured ratios.
+    """Generator of tasks k = 0 to N, with k/N of the configured ratios.
 
     Args:
         total_iteration: number of iterations, >= 1; the last one reaches the configured ratios.
@@ -165,7 +165,7 @@ class LinearTaskGenerator(GrowthTaskGenerator):
 
 
 class AGPTaskGenerator(GrowthTaskGenerator):
-    """Tasks k = 0 to N, with 1 - (1 - k/N)^3 of the configured ratios.
+    """Generator of tasks k = 0 to N, with 1 - (1 - k/N)^3 of the configured ratios.
 
     Args:
         total_iteration: number of iterations, >= 1; the last one reaches the configured ratios.

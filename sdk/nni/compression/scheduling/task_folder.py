@@ -41,7 +41,7 @@ class TaskFolder:
         self._best = self.path / "best_result"
 
     def save_origin(self, model: nn.Module, masks: Masks, config_list: Sequence[Entry]) -> None:
-        """Write what the pruning starts from.
+        """Write model, masks and configuration list that the pruning starts from.
 
         Args:
             model: an unwrapped model.
@@ -98,7 +98,7 @@ class TaskFolder:
         return model_path, masks_path
 
     def save_best(self, model: nn.Module, masks: Masks, config_list: Sequence[Entry]) -> None:
-        """Replace the best result.
+        """Replace the files of the best result: model, masks and configuration list.
 
         Args:
             model: an unwrapped model.
@@ -117,7 +117,7 @@ class TaskFolder:
         )
 
     def write_tasks(self, tasks: Collection[Task]) -> None:
-        """Replace the file of all tasks.
+        """Replace `.tasks`, the JSON file of all tasks.
 
         Args:
             tasks: all tasks.

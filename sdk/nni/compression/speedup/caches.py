@@ -18,7 +18,7 @@ from nni.compression.speedup.running import run, tensors_in, unchanged
 
 
 def tensor_dicts(model: nn.Module) -> list[dict[Any, Any]]:
-    """Return the dicts of a model, beside its registries, that hold tensors only.
+    """Return the non-empty dicts in modules' attributes, no registries, that hold tensors only.
 
     Args:
         model: The model.

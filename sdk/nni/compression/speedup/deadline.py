@@ -37,5 +37,5 @@ class Deadline:
 
     @property
     def reason(self) -> str:
-        """Return the text for a report about what was not planned."""
+        """Return the text that planning exceeded the limit in seconds, for a report."""
         return f"planning exceeded time_limit_s={self.limit_s:g}"

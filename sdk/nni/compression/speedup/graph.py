@@ -90,5 +90,5 @@ class OperationGraph:
 
     @property
     def sources(self) -> dict[str, int]:
-        """Return the values of parameters and buffers by name."""
+        """Return the index of the value of each parameter and buffer by name."""
         return {value.source: value.index for value in self.values if value.source is not None}

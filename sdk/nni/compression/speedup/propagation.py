@@ -155,7 +155,7 @@ class Propagation:
         self.blocks[value] = kept
 
     def freeze(self, node: Node | int, ids: Ids, reason: str) -> None:
-        """Exclude slots from removal."""
+        """Record slots that cannot be removed, with the reason."""
         if isinstance(node, Node):
             self.freezes.append(Freeze(ids.ravel(), node.index, f"{reason} ({node.describe()})"))
         else:

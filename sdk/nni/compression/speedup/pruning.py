@@ -209,7 +209,7 @@ def remove_units(
     allow_norm_change: bool = False,
     deadline: Deadline,
 ) -> tuple[nn.Module, SpeedupReport]:
-    """Remove chosen coupled-channel units from a copy of a model, check it; return both.
+    """Return a copy of a model without the chosen coupled-channel units, and a report.
 
     Args:
         model: The model; it is not changed.

@@ -39,12 +39,12 @@ class Undo:
     attributes: list[tuple[nn.Module, str, Any]] = field(default_factory=list)
 
     def replace(self, tensor: Tensor, data: Tensor) -> None:
-        """Set the data of a parameter or buffer."""
+        """Replace the data of a parameter or buffer; record the old data."""
         self.tensors.append((tensor, tensor.data))
         tensor.data = data
 
     def assign(self, module: nn.Module, name: str, value: object) -> None:
-        """Set an attribute of a module."""
+        """Set an attribute that a module has; record the old value."""
         self.attributes.append((module, name, getattr(module, name)))
         setattr(module, name, value)
 

@@ -27,7 +27,7 @@ class KeptChannels:
     """Rule or operation that keeps them."""
 
     def __str__(self) -> str:
-        """Return one line for people."""
+        """Return layer, number of channels and reason as one line."""
         channels = "1 channel stays" if self.count == 1 else f"{self.count} channels stay"
         return f"{self.layer}: {channels}: {self.reason}"
 

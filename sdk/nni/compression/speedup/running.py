@@ -31,7 +31,7 @@ def run(model: nn.Module, inputs: Inputs) -> Any:  # noqa: ANN401 - a model retu
 
 
 def tensors_in(value: object) -> list[Tensor]:
-    """Return the tensors in nested lists, dicts and registered containers, in order."""
+    """Return the tensors in nested lists, dicts, pytree containers and dataclasses, in order."""
     return [leaf for leaf in _leaves(value) if isinstance(leaf, Tensor)]
 
 

@@ -34,7 +34,7 @@ class Component:
 
 
 def components(balances: Sequence[Ids], sparsity: float = 1.0) -> list[Component]:
-    """Return the connected sets of units.
+    """Return the sets of units that balances connect, directly or through others.
 
     Args:
         balances: Units by row.

@@ -93,7 +93,7 @@ def relative_error(expected: list[Tensor], found: list[Tensor]) -> float:
 
 
 def tolerance(outputs: list[Tensor]) -> float:
-    """Return the largest accepted error for outputs of a type."""
+    """Return the largest accepted error for the dtypes of outputs; 0 without outputs."""
     return max((TOLERANCES.get(one.dtype, COARSE_TOLERANCE) for one in outputs), default=0.0)
 
 

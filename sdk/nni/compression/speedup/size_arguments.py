@@ -65,7 +65,7 @@ def plain_slices(index: object, rank: int) -> tuple[slice, ...]:
 
 
 def is_sized(func: Any) -> bool:  # noqa: ANN401 - functions and methods of torch
-    """Return whether a function of torch takes sizes."""
+    """Return whether a function of torch takes sizes or slices, by its name."""
     return getattr(func, "__name__", "") in SIZED_CALLS
 
 
@@ -187,10 +187,10 @@ class SizeAdapter:
         self._active.append(mode)
 
     def leave(self, module: nn.Module, inputs: object, output: object) -> None:
-        """Stop to replace sizes."""
+        """Stop replacing sizes for the call that ends now."""
         del module, inputs, output
         self._active.pop().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the numbers only."""
+        """Return the changes for pickle, without the calls that run now."""
         return {"changes": self.changes, "_active": []}

@@ -28,7 +28,7 @@ class Block:
     """One axis per axis of the tensor: of its size on `axis` and on row axes, else of size 1."""
 
     def rows(self) -> list[int]:
-        """Return the axes besides `axis` on which the slots differ."""
+        """Return the axes of size > 1 besides `axis`, along which the slots may differ."""
         return [one for one, size in enumerate(self.ids.shape) if size > 1 and one != self.axis]
 
     def flat(self) -> Ids:

@@ -137,7 +137,7 @@ def _channels_first(module: nn.Module, mask: Tensor, dim: int) -> Tensor:
 
 
 def _restored(module: nn.Module, rows: Tensor, mask: Tensor, dim: int) -> Tensor:
-    """Return the inverse of `_channels_first`."""
+    """Return channels first as elements of a mask again: the inverse of `_channels_first`."""
     if mask.dim() == 1:
         return rows[:, 0]
     axis = _axis(module, dim)

@@ -12,7 +12,7 @@ from nni.compression.speedup.model_speedup import Masks, apply_masks, load_masks
 def apply_compression_results(
     model: nn.Module, masks_file: Masks | str | Path, map_location: object = None
 ) -> None:
-    """Multiply the parameters of a model by masks, once.
+    """Multiply the parameters of a model by masks in place; later training may undo it.
 
     The model then computes what the masked model did; it is neither smaller nor faster, which
     `ModelSpeedup` makes it.

@@ -92,7 +92,7 @@ def _is_grouped(settings: PruningSettings | None) -> bool:
 
 
 def _is_shared(layers: Sequence[LayerChannels]) -> bool:
-    """Return whether two or more layers read the same channels; warn if only some are shared."""
+    """Return whether two or more layers share all output channels; warn if only some are shared."""
     if len(layers) <= 1:
         return False
     if all(np.array_equal(one.units, layers[0].units) for one in layers):

@@ -60,7 +60,7 @@ class Dependency(ABC):
 
     @abstractmethod
     def build_dependency(self) -> None:
-        """Analyse the model; the constructor has done it once."""
+        """Analyse the model and set `dependency_sets`; the constructor calls it."""
 
     @abstractmethod
     def export(self, filepath: str | Path) -> None:
@@ -158,7 +158,7 @@ class ChannelDependency(_LayerSets):
         super().__init__(model, dummy_input, traced_model)
 
     def build_dependency(self) -> None:
-        """Analyse the model; the constructor has done it once."""
+        """Set the sets of layers that share output channels; the constructor calls it."""
         layers = self._layers(_KINDS[self.prune_type])
         self._keep(layers, shared_sets({one.name: one.units for one in layers}))
 
@@ -190,7 +190,7 @@ class InputChannelDependency(_LayerSets):
     """
 
     def build_dependency(self) -> None:
-        """Analyse the model; the constructor has done it once."""
+        """Set the sets of layers that share input channels; the constructor calls it."""
         layers = self._layers()
         self._keep(layers, shared_sets({one.name: one.input_units for one in layers}))
 

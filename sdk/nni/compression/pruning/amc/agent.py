@@ -155,7 +155,7 @@ class Agent:
         return truncated_normal(mean, self._settings.noise(episode), lower, upper, self._uniform())
 
     def remember(self, transitions: Sequence[Transition]) -> None:
-        """Add the transitions of an episode to the memory.
+        """Add the transitions of an episode to the memory; if full, it drops the oldest.
 
         Args:
             transitions: in order.

@@ -57,7 +57,7 @@ class ChannelSet:
 def layer_costs(
     model: nn.Module, dependencies: Dependencies, flops: Mapping[str, int]
 ) -> list[LayerCost]:
-    """Return the convolutions and Linear layers of a model, in the order in which they run.
+    """Return channel units and FLOPs of convolutions and Linear layers, in running order.
 
     Args:
         model: an unwrapped model.
@@ -109,7 +109,7 @@ def channel_sets(
 
 
 def total_flops(layers: Sequence[LayerCost], kept: Flags) -> float:
-    """Return the operations of a model with some units only.
+    """Return the FLOPs of the layers if only the kept units are left.
 
     Args:
         layers: all layers.

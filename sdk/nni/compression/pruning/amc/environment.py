@@ -116,18 +116,18 @@ class Environment:
         return self.state(), count / len(one.units), len(self._counts) == len(self.sets)
 
     def kept(self) -> Flags:
-        """Return by unit whether it stays; of undecided sets the smallest number."""
+        """Return by unit whether it stays; undecided sets keep as few as allowed."""
         return self._with_least(self._counts)
 
     def flops(self) -> float:
-        """Return the operations with the units that stay."""
+        """Return the FLOPs with the units that stay; undecided sets keep as few as allowed."""
         return total_flops(self._layers, self.kept())
 
     def _flops_of(self, one: ChannelSet) -> float:
         return sum(own.flops for own in self._layers if own.channels.name in one.layers)
 
     def flops_ratio(self) -> float:
-        """Return the part of the operations that stays."""
+        """Return the part of all FLOPs that stays; undecided sets keep as few as allowed."""
         return self.flops() / self._whole
 
     def _undecided(self) -> tuple[ChannelSet, ...]:

@@ -25,7 +25,7 @@ class Episode:
     """Reward of the agent."""
 
     def text(self, number: int) -> str:
-        """Return a line for a log.
+        """Return number, accuracy, FLOPs ratio, reward and kept parts as one line.
 
         Args:
             number: number of the episode.
@@ -38,7 +38,7 @@ class Episode:
 
 
 class SearchFiles:
-    """Folder of one search's log, history and agent: a new one, or the suffix's, emptied.
+    """Writer of a search's log, history and networks to a new folder, or the suffix's.
 
     Args:
         directory: folder that gets the folder of the search.
@@ -76,7 +76,7 @@ class SearchFiles:
             file.write(json.dumps({"episode": number, **asdict(result)}) + "\n")
 
     def save_agent(self, agent: Agent) -> None:
-        """Write the state dicts of the networks.
+        """Write the state dicts of actor and critic by `torch.save`.
 
         Args:
             agent: the agent.

@@ -57,7 +57,7 @@ def training_arguments(
     with_evaluator: Sequence[str],
     with_callbacks: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the arguments after model and configuration, by their names in NNI 3.0.
+    """Return arguments after model and configuration as in NNI 3.0: callbacks as an evaluator.
 
     Args:
         args: positional arguments after model and configuration.

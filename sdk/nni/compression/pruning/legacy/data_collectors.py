@@ -41,7 +41,7 @@ class DataCollector(ABC):
 
     @abstractmethod
     def collect(self) -> Data:
-        """Return the data of each layer."""
+        """Return by layer the tensors, or lists of them, that metrics are calculated from."""
 
     def reset(self) -> None:  # noqa: B027 - most have nothing to forget
         """Forget earlier data; by default there are none."""

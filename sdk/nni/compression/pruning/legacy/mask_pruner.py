@@ -68,7 +68,7 @@ class LegacyPruner(Pruner):
 
     @abstractmethod
     def calc_mask(self, wrapper: ModuleWrapper, **kwargs: Any) -> LayerMasks | None:  # noqa: ANN401
-        """Return the masks of a layer.
+        """Return a layer's `weight_mask` and maybe `bias_mask`; None to leave its masks.
 
         Args:
             wrapper: wrapper of the layer, whose parameters are those of `wrapper.module`.
@@ -80,7 +80,7 @@ class LegacyPruner(Pruner):
         """
 
     def validate_config(self, model: nn.Module, config_list: Sequence[Entry]) -> None:
-        """Raise if the algorithm cannot do with a configuration; by default nothing more is needed.
+        """Raise if the algorithm cannot use a configuration; the base accepts all.
 
         Args:
             model: an unwrapped model.
@@ -109,7 +109,7 @@ class LegacyPruner(Pruner):
         self.update_masks(self.generate_masks())
 
     def generate_masks(self) -> Masks:
-        """Return the masks that `calc_mask` returns; those of the model stay as they are.
+        """Return the masks from `calc_mask`, present ones where it returns none; set none.
 
         Returns:
             Masks by module and target name; present ones where there are no new ones.
@@ -123,7 +123,7 @@ class LegacyPruner(Pruner):
         return masks
 
     def calculate_metrics(self) -> dict[TargetKey, Tensor]:
-        """Return no metrics: `calc_mask` returns masks."""
+        """Return {}, no metrics: `calc_mask` returns masks."""
         return {}
 
     def patch_optimizer(self, *tasks: Callable[[], object]) -> None:
@@ -176,7 +176,7 @@ class LegacyPruner(Pruner):
         ]
 
     def get_modules_wrapper(self) -> list[ModuleWrapper]:  # type: ignore[override]  # as in NNI 2.x
-        """Return the wrappers.
+        """Return the wrappers as a list in model order, not by name.
 
         Returns:
             A list in the order of the model.

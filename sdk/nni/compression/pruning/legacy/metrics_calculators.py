@@ -54,7 +54,7 @@ class MetricsCalculator(ABC):
 
     @abstractmethod
     def calculate_metrics(self, data: Mapping[str, Any]) -> Metrics:
-        """Return the metrics; the smallest are masked first.
+        """Return each layer's metric by name; parts with the smallest are masked first.
 
         Args:
             data: what a data collector returned.

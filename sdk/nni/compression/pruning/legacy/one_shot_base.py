@@ -45,7 +45,7 @@ class OneShotBase(Pruner):
         self.update_masks(self.generate_masks())
 
     def get_modules_wrapper(self) -> list[ModuleWrapper]:  # type: ignore[override]  # as in NNI 1.x
-        """Return the wrappers.
+        """Return the wrappers as a list in model order, not by name.
 
         Returns:
             A list in the order of the model.
@@ -61,7 +61,7 @@ class OneShotBase(Pruner):
 
 
 class SharedTotalBase(OneShotBase):
-    """Pruner whose layers may reach the sparsity of the first entry together."""
+    """Pruner whose layers reach the first entry's sparsity together if `per_entry` is set."""
 
     per_entry: bool
 
@@ -74,7 +74,7 @@ class SharedTotalBase(OneShotBase):
 
 
 def mode_of(dependency_aware: bool) -> Mode:  # noqa: FBT001 - the documented flag
-    """Return the mode that a flag of NNI 1.x represents.
+    """Return mode `dependency_aware` if the flag of NNI 1.x is set, else `normal`.
 
     Args:
         dependency_aware: whether layers that depend on each other lose the same filters.

@@ -39,7 +39,7 @@ class SparsityAllocator(ABC):
 
     @abstractmethod
     def generate_sparsity(self, metrics: Mapping[str, Tensor]) -> Masks:
-        """Return masks of all layers.
+        """Return masks of weights and biases by layer, chosen by their metrics.
 
         Args:
             metrics: what a metrics calculator returned.

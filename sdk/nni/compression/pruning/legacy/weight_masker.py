@@ -47,7 +47,7 @@ class WeightMasker(ABC):
         wrapper: ModuleWrapper,
         wrapper_idx: int | None = None,
     ) -> Mapping[str, Tensor | None] | None:
-        """Return the masks of a layer.
+        """Return a layer's `weight_mask` and maybe `bias_mask` for a sparsity; None to leave them.
 
         Args:
             sparsity: part to mask.
@@ -181,7 +181,7 @@ class StructuredWeightMasker(WeightMasker):
         }
 
     def number_to_prune(self, channels: int, sparsity: float) -> int:
-        """Return how many channels are masked.
+        """Return how many channels to mask; the kept are a multiple of `preserve_round`.
 
         Args:
             channels: number of channels.

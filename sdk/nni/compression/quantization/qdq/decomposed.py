@@ -53,7 +53,7 @@ class DecomposedPair(nn.Module):
             self.of_tensor = (float(integers.scale), int(integers.zero_point))
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return an activation, rounded to its integers.
+        """Return the activation quantized and dequantized, in floating point.
 
         Args:
             value: the activation.
@@ -92,7 +92,7 @@ class DecomposedParameter(nn.Module):
         self.register_buffer("zero_points", zero_points)
 
     def forward(self, _value: Tensor) -> Tensor:
-        """Return the parameter that is stored."""
+        """Return the stored integers dequantized; the argument does not count."""
         operators: Any = _operators()
         value = operators.dequantize_per_channel(
             self.stored, self.scales, self.zero_points, self.axis, *self.range

@@ -22,7 +22,7 @@ def wrapped_model(
     *,
     fold_batch_norms: bool,
 ) -> Iterator[None]:
-    """Let a model have the wrappers of its quantizer, or of a configuration, for a `with` block.
+    """In a block, put a configuration's wrappers into a model, or check its quantizer's.
 
     Args:
         model: the model that `calibration` quantizes, or an unwrapped one that it describes; as

@@ -60,7 +60,7 @@ def constant(value: ir.Value | None) -> np.ndarray | None:
 
 
 def producer_of(value: ir.Value | None, operators: tuple[str, ...]) -> ir.Node | None:
-    """Return the node that computes a value, if it is one of some operators.
+    """Return the node that computes a value if its operator is a given one, else None.
 
     Args:
         value: an input of a node.
@@ -114,7 +114,7 @@ def rounded_value(value: ir.Value, like: ir.Node) -> ir.Value:
 
 
 def attributes_of(node: ir.Node) -> dict[str, int]:
-    """Return the axis of a node, if it has one.
+    """Return the axis of a node as {"axis": axis}; {} if it has none.
 
     Args:
         node: QuantizeLinear or DequantizeLinear.

@@ -81,7 +81,7 @@ class ExportedIntegers:
         return integers.to(self.zero_point.dtype)
 
     def differs(self, one: Tensor, other: Tensor) -> bool:
-        """Return whether two values of the target are different integers somewhere.
+        """Return whether values differ anywhere by more than 1/1000 of a step of the integers.
 
         Args:
             one: the target.
@@ -142,7 +142,7 @@ def exported_parameter(quantizer: TargetQuantizer, value: Tensor) -> nn.Module |
 
 
 def exported_integers(form: IntegerForm) -> ExportedIntegers | None:
-    """Return how runtimes store integers; None if they cannot.
+    """Return int8 or uint8 storage for a rounding; None for more bits or several channel axes.
 
     Args:
         form: how a quantizer rounds.
@@ -240,7 +240,7 @@ class StoredParameter(nn.Module):
         self.register_buffer("value", value.detach().clone())
 
     def forward(self, _value: Tensor) -> Tensor:
-        """Return the stored parameter."""
+        """Return the stored parameter; the argument does not count."""
         return self.value
 
 
