@@ -235,5 +235,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - exports of many types
 
 
 def __dir__() -> list[str]:
-    """List the exported names beside the loaded ones."""
+    """Return the names of all exports and of what the module has loaded, sorted."""
     return sorted({*globals(), *_HOMES})

@@ -91,7 +91,7 @@ class MsgDispatcherBase:
             raise self._failure
 
     def enqueue_command(self, command: CommandType, data: JsonValue) -> None:
-        """Append a command to the queue of the thread that handles it.
+        """Append a command to a queue of `run`; intermediate metrics have their own.
 
         `Terminate` ends `run` after the commands that were enqueued before it.
 
@@ -173,7 +173,7 @@ class MsgDispatcherBase:
             self._prepare()
 
     def handle_initialize(self, data: JsonValue) -> None:
-        """Initialise the advisor, then send `Initialized` with empty content; called once.
+        """Set the search space, then send `Initialized` with empty content; called once.
 
         Args:
             data: the search space.
@@ -182,7 +182,7 @@ class MsgDispatcherBase:
         self.send(CommandType.Initialized, "")
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """Replace the search space; no reply is needed.
+        """Replace the search space, without a reply; a subclass must override this.
 
         Args:
             data: the new search space, JSON.
@@ -193,7 +193,7 @@ class MsgDispatcherBase:
         raise self._missing("handle_update_search_space", data)
 
     def handle_request_trial_jobs(self, data: int) -> None:
-        """Send `NewTrialJob` exactly `data` times, now or later, or `NoMoreTrialJobs`.
+        """Send `data` times `NewTrialJob`, or `NoMoreTrialJobs`; a subclass must override this.
 
         Args:
             data: number of trials to start.

@@ -84,7 +84,7 @@ class Results:
         return self._rows([index for loss, index in self._ranked[:count] if loss < math.inf])
 
     def worst(self, count: int) -> tuple[Floats, Ints]:
-        """Return points `(k, d)` and options `(k, c)` of the worst `count`."""
+        """Return points `(k, d)`, options `(k, c)` of the worst `count`; infinite losses count."""
         return self._rows([index for _, index in self._ranked[-count:]])
 
     def _rows(self, indices: list[int]) -> tuple[Floats, Ints]:
@@ -92,7 +92,7 @@ class Results:
 
 
 def least_results(space: ProposalSpace, settings: ModelSettings) -> int:
-    """Return the number of results that a budget needs before it has a model."""
+    """Return how many results a model of a budget needs: parameters + 1, or the setting if more."""
     return max(dimension_of(space) + 1, settings.min_points_in_model or 0)
 
 

@@ -73,7 +73,7 @@ class Job:
 
     @property
     def id(self) -> str:
-        """Unique within the experiment."""
+        """Id `<bracket>_<round>_<index>`, unique within the experiment."""
         return f"{self.bracket}_{self.round}_{self.index}"
 
 

@@ -62,7 +62,7 @@ class CheckpointFolders:
             del self._kept[job.bracket]
 
     def released(self) -> list[str]:
-        """Return the released folders, each once."""
+        """Return the folders released since the last call."""
         released, self._released = self._released, []
         return released
 
@@ -116,7 +116,7 @@ class HalvingAdvisor(MsgDispatcherBase):
 
     @abstractmethod
     def new_configuration(self) -> JsonValue:
-        """Return a new configuration for the first round of a bracket, by the subclass's method.
+        """Return a new configuration for a bracket's first round; a subclass must override this.
 
         Returns:
             The configuration, without its budget.
@@ -180,7 +180,7 @@ class HalvingAdvisor(MsgDispatcherBase):
         self._serve()
 
     def released_checkpoints(self) -> list[str]:
-        """Return folders that no later trial will load, each once.
+        """Return folders released since the last call, which no later trial loads.
 
         Returns:
             Absolute paths; the next call does not repeat them.

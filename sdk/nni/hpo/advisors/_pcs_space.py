@@ -134,7 +134,7 @@ class PcsProposals:
 
 
 def order_of(parameter: PcsParameter, value: Value) -> float:
-    """Return the position of a value among those of an ordered parameter."""
+    """Return a number as it is, as a float; an ordinal option's position from 0."""
     return parameter.options.index(str(value)) if parameter.options else float(value)
 
 

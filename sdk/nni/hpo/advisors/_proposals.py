@@ -19,7 +19,7 @@ class ProposalSpace(Protocol):
     """The prior over rows."""
 
     def draw(self, rng: Random) -> dict[str, JsonValue]:
-        """Return a draw from the prior."""
+        """Return a random configuration, drawn from the prior, that the space allows."""
         ...
 
     def row(self, configuration: JsonValue) -> Row:
@@ -61,11 +61,11 @@ class FlatProposals:
         )
 
     def draw(self, rng: Random) -> dict[str, JsonValue]:
-        """Return a draw from the prior."""
+        """Return a random configuration, drawn from the prior, that the space allows."""
         return self._space.draw(rng)
 
     def row(self, configuration: JsonValue) -> Row:
-        """Return the row of a configuration."""
+        """Return a configuration's row; raise ValueError if it lies outside the space."""
         (row,) = rows_of(self._levels, place(self._space, configuration))
         return row
 

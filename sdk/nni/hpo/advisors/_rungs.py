@@ -40,7 +40,7 @@ def budgets_of(least: float, greatest: float, eta: float, skipped: int) -> tuple
 
 
 def best_first(results: Sequence[Losses]) -> list[int]:
-    """Return positions by the only objective; equal results in the order of arrival."""
+    """Return indices of results by ascending first loss; equal ones in the order of arrival."""
     return sorted(range(len(results)), key=lambda index: results[index][0])
 
 
@@ -85,7 +85,7 @@ class Rung:
         self._results.append(losses)
 
     def promote(self) -> int | None:
-        """Mark and return the best configuration of the top `1 / eta` not yet promoted; or None."""
+        """Mark as promoted, and return, the best unpromoted name of the top `1 / eta`; or None."""
         places = int(len(self._names) / self._eta + _GUARD)
         for position in self._order(self._results)[:places]:
             name = self._names[position]

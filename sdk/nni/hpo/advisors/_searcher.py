@@ -36,7 +36,7 @@ class PriorSearcher:
         self._rng = rng
 
     def draw(self) -> JsonValue | None:
-        """Return a new configuration, or None if there is none left."""
+        """Return a random draw from the prior, perhaps an earlier one again; never None."""
         return self._space.draw(self._rng)
 
     def learn(self, budget: int, configuration: JsonValue, loss: float) -> None:

@@ -154,7 +154,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._record(run, losses)
 
     def released_checkpoints(self) -> list[str]:
-        """Return folders that no later trial will load, each once.
+        """Return folders released since the last call, which no later trial loads.
 
         Returns:
             Absolute paths; the next call does not repeat them.

@@ -173,7 +173,7 @@ class BOHB(HalvingAdvisor):
         return bohb_rounds(self._least_budget, self._largest_budget, self._eta, number)
 
     def new_configuration(self) -> JsonValue:
-        """Return a configuration for a first round."""
+        """Return `get_config()`: a configuration from the model or the prior."""
         return self.get_config()
 
     def get_config(self) -> dict[str, JsonValue]:

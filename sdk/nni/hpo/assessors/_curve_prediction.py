@@ -92,7 +92,7 @@ def outliers(errors: Floats, predictions: Floats) -> Bools:
 
 
 def fit(family: Family, x: Floats, y: Floats) -> Floats | None:
-    """Return least-squares parameters of a family by Levenberg-Marquardt; None without a start.
+    """Return least-squares parameters by Levenberg-Marquardt; None if the first guess is unusable.
 
     Source: Marquardt, An Algorithm for Least-Squares Estimation of Nonlinear Parameters, 1963.
     """
@@ -187,7 +187,7 @@ def _log_posterior(walkers: Floats, fits: Floats, y: Floats) -> Floats:
 
 
 def _softmax(logits: Floats) -> Floats:
-    """Return `(m, k)` weights, >= 0, whose rows sum to 1."""
+    """Return the softmax of each row of `(m, k)` logits."""
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
     weights: Floats = exponentials / exponentials.sum(axis=1, keepdims=True)
     return weights

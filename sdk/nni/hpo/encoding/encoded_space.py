@@ -143,7 +143,7 @@ class EncodedSpace:
         return math.prod(sizes) if all(sizes) else None
 
     def encode(self, configuration: JsonValue) -> Floats:
-        """Return the vector `(d,)` of a configuration.
+        """Return a configuration's vector `(d,)`; raise ValueError if it lies outside the space.
 
         Raises:
             ValueError: it lies outside the space.
@@ -309,7 +309,7 @@ class EncodedSpace:
         return allowed
 
     def features(self, vectors: Floats) -> Floats:
-        """Return features `(m, f)`: coordinates; unordered choices one-hot, zeros if inactive."""
+        """Return features `(m, f)`: coordinates; sqrt(0.5) for an unordered choice's option."""
         features = np.zeros((len(vectors), len(self.feature_axes)))
         rows = np.arange(len(vectors))
         for index, axis in enumerate(self.axes):
@@ -335,12 +335,12 @@ class EncodedSpace:
 
 
 def vector_key(vector: Floats) -> VectorKey:
-    """Return the key of a vector `(d,)`."""
+    """Return a vector `(d,)` as a hashable tuple, rounded to 9 decimals."""
     return tuple(np.round(vector, _DIGITS).tolist())
 
 
 def vector_keys(vectors: Sequence[Floats]) -> set[VectorKey]:
-    """Return the keys of vectors `(d,)`."""
+    """Return vectors `(d,)` as a set of hashable tuples, rounded to 9 decimals."""
     return set(map(tuple, np.round(np.array(vectors), _DIGITS).tolist()))
 
 
@@ -375,7 +375,7 @@ def _option(axis: Axis, coordinate: float) -> int:
 
 
 def _neighbouring(axis: Axis, coordinate: float) -> list[float]:
-    """Return the next coordinates on either side; a choice's other ones, none for a continuum."""
+    """Return the next coordinates on either side; all others if unordered; [] for a continuum."""
     if axis.categories:
         return [float(option) for option in range(axis.categories) if option != coordinate]
     if axis.values is None:

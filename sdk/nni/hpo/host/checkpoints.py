@@ -39,11 +39,11 @@ class CheckpointSchedule:
     _cost_s: float = 0.0
 
     def __call__(self) -> bool:
-        """Return whether a checkpoint is due."""
+        """Return whether CPU time since the last checkpoint exceeds 0.25 s and 5 times its cost."""
         return self.work_s() - self._last_s > max(LEAST_WORK_S, _WORK_PER_COST * self._cost_s)
 
     def taken(self, began_s: float) -> None:
-        """Record a checkpoint that began at ``began_s`` of `work_s`."""
+        """Record that a checkpoint has ended, and its cost: the CPU time since ``began_s``."""
         self._last_s = self.work_s()
         self._cost_s = self._last_s - began_s
 

@@ -134,7 +134,7 @@ class MetricAssessor(Assessor):
         return self._assessor.assess_trial(trial_job_id, history)
 
     def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial; called once per trial."""
+        """Pass the end of a trial to the wrapped assessor."""
         self._assessor.trial_end(trial_job_id, success)
 
 

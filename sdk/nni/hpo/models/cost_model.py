@@ -40,7 +40,7 @@ _SAME: Final = 1e-3
 
 
 def cost_exponent(results: int, spent_s: float, budget_s: float | None) -> float:
-    """Return the exponent of the cost in an acquisition function, in [0, 1].
+    """Return the cost's exponent, from 1 down to 0 as budget is spent, or by number of results.
 
     Args:
         results: known so far.
@@ -90,7 +90,7 @@ class CostModel:
     def predict(
         self, inputs: Floats, durations_s: Floats, exponent: float
     ) -> CostPrediction | None:
-        """Return the prediction after run times; None if they are few or equal, or do not count.
+        """Fit and return a prediction; None for < 4 or nearly equal run times, or for exponent 0.
 
         Args:
             inputs: `(n, f)`.

@@ -51,7 +51,7 @@ class Tree:
     variances: Floats
 
     def leaves(self, points: Floats) -> Ints:
-        """Return the leaf `(m,)` in which each of `(m, d)` points ends."""
+        """Return the node number `(m,)` of the leaf in which each of `(m, d)` points ends."""
         node = np.zeros(len(points), dtype=np.int64)
         active = np.flatnonzero(self.columns[node] != _LEAF)
         while len(active):

@@ -84,7 +84,7 @@ class GPModel:
         self._fitted = 0
 
     def update(self, inputs: Floats, targets: Floats, kept: Ints, count: int) -> FittedGP:
-        """Return the posterior after results; fit hyperparameters before that if it is due.
+        """Return the posterior of results; refit hyperparameters first if 2 % more are known.
 
         Args:
             inputs: `(n, f)`, n >= 1.
@@ -100,7 +100,7 @@ class GPModel:
         return FittedGP(posterior, inputs, targets, kept)
 
     def refit_due(self, count: int) -> bool:
-        """Return whether hyperparameters are to be fitted again after `count` results."""
+        """Return whether `count` results are over 2 % more than at the last fit."""
         return count > self._fitted * (1.0 + _REFIT_SHARE)
 
     def with_pending(self, fitted: FittedGP, pending: Floats) -> GPPosterior:

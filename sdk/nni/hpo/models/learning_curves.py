@@ -64,7 +64,7 @@ class LearningCurves:
             self.complete(losses, final)
 
     def complete(self, losses: Losses, final: float) -> None:
-        """Record a completed trial.
+        """Keep a completed trial's curve and final loss among the newest 200; skip empty curves.
 
         Args:
             losses: of its intermediate results, oldest first.

@@ -94,7 +94,7 @@ def trained_network(
 
 
 def _batch(count: int, rng: np.random.Generator) -> Ints:
-    """Return the positions of the observations of one epoch."""
+    """Return the positions of one epoch's observations: all, or 100 at random."""
     return np.arange(count) if count <= _BATCH else rng.choice(count, _BATCH, replace=False)
 
 

@@ -16,7 +16,7 @@ _erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def normal_cdf(z: Floats) -> Floats:
-    """Return the distribution function, exact to rounding also in the tails."""
+    """Return the standard normal distribution function, exact to rounding also in the tails."""
     return 0.5 * np.asarray(_erfc(-_SQRT_HALF * z), dtype=np.float64)
 
 
@@ -38,7 +38,7 @@ def approximate_normal_cdf(z: Floats) -> Floats:
 
 
 def log_normal_density(z: Floats) -> Floats:
-    """Return the logarithm of the density."""
+    """Return the logarithm of the standard normal density, elementwise."""
     density: Floats = -0.5 * z * z - LOG_SQRT_2PI
     return density
 

@@ -25,7 +25,7 @@ _SQRT_2PI: Final = math.sqrt(2.0 * math.pi)
 
 
 def prior_exponent(results: int, strength: float) -> float:
-    """Return the exponent of the prior beside an acquisition function.
+    """Return the prior's exponent beside an acquisition: `strength / max(results, 1)`.
 
     Args:
         results: known so far.

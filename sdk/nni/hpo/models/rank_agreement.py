@@ -42,7 +42,7 @@ class Agreement:
 
 
 def agreement(losses: Floats, scores: Floats, own: Floats) -> Agreement:
-    """Return the weights of earlier tasks.
+    """Return weights of earlier tasks by how well they order the losses, and trust in them.
 
     Args:
         losses: `(n,)`, on any scale; less is better.

@@ -135,7 +135,7 @@ def _over_coordinates(axis: Axis, prior: OptionPrior) -> OptionDensity:
 
 
 def _first(domain: ChoiceDomain, position: int) -> int:
-    """Return the first position of an option that means the same."""
+    """Return the first position of an option that means the same as the one at `position`."""
     option = domain.options[position]
     return position if isinstance(option, Branch) else domain.position(option)
 

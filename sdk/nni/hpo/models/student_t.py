@@ -29,7 +29,7 @@ _NOISE_BOUNDS: Final = (1e-6, 1.0)
 
 
 def noise_weights(correlation: Floats, targets: Floats) -> tuple[Floats, Floats]:
-    """Return weights and residuals of observations, `(n,)` each.
+    """Return weights, small for outliers, and residuals of observations, `(n,)` each.
 
     A weight is the inverse of the noise variance of the observation, relative to the usual one, in
     (0, (DEGREES + 1) / DEGREES]. A residual is the target less the mean of the process.

@@ -63,12 +63,12 @@ class Fields:
 
     @property
     def range(self) -> str:
-        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
+        """Text `keys a, b`: names of the arguments that the dict may have."""
         return "keys " + ", ".join(argument.name for argument in self.arguments)
 
     @property
     def text(self) -> str:
-        """The condition in an error, after `must be`: `an int in [1, 99]`."""
+        """Text of the rule in an error, after `must be`: `a dict with keys a, b`."""
         return f"a dict with {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
@@ -114,12 +114,12 @@ class Argument:
 
     @property
     def type(self) -> str:
-        """Name of its type."""
+        """Name of the rule's type, such as `int`."""
         return self.rule.type
 
     @property
     def range(self) -> str:
-        """The values it accepts, beyond the type; empty if every value of the type is."""
+        """Text of the rule's range, with `or None` if nullable; empty if there is none."""
         return ", or ".join(filter(None, (self.rule.range, "None" if self.nullable else "")))
 
     def check(self, value: object, others: Mapping[str, object], prefix: str = "") -> None:
@@ -173,7 +173,7 @@ def arguments_of(cls: type) -> tuple[Argument, ...]:
 
 
 def fields_of(cls: type) -> Fields:
-    """Return the rule of a dict whose items are arguments of a class."""
+    """Return the rule of a dict whose keys are constructor arguments of a class."""
     return Fields(arguments_of(cls))
 
 
@@ -230,7 +230,7 @@ def check_arguments(
     configuration: bool = False,
     prefix: str = "",
 ) -> None:
-    """Raise ValueError unless the values given for arguments keep all rules.
+    """Raise ValueError for an unknown argument, a broken rule, or one a configuration lacks.
 
     Args:
         arguments: of the algorithm.

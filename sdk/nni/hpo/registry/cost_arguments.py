@@ -46,7 +46,7 @@ def check_cost_arguments(**arguments: object) -> None:
 
 
 def cost_hint(argument: str) -> str:
-    """Return the hint for an error about an unknown argument, if it is one of cost-aware search."""
+    """Return the hint for an unknown argument that belongs to cost-aware search; else ''."""
     if argument not in {COST_AWARE, COST_BUDGET}:
         return ""
     return f"; {argument} is an argument of {' and '.join(TUNERS_WITH_COSTS)}: use one of these"

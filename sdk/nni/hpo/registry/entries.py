@@ -145,5 +145,5 @@ def _yes(value: bool) -> str:  # noqa: FBT001 - the value is what is named
 
 
 def folded_name(name: str) -> str:
-    """Return the part of a name that tells algorithms apart, in lower case."""
+    """Return a name as lower-case letters and digits, less an ending such as `tuner`."""
     return _ENDING.sub("", re.sub(r"[^a-z0-9]", "", name.casefold()))

@@ -410,7 +410,7 @@ def create_custom(
     class_args: Mapping[str, JsonValue] | None = None,
     code_directory: str | Path | None = None,
 ) -> Algorithm:
-    """Construct an algorithm of the user's own class.
+    """Import and construct a class of the user's own; its code directory stays on `sys.path`.
 
     Args:
         kind: what the algorithm is used as.

@@ -57,12 +57,12 @@ class IntRange:
 
     @property
     def range(self) -> str:
-        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
+        """Text of the bounds: `in [1, 99]`, or `>= 1` without an upper one."""
         return f">= {self.low}" if self.high is None else f"in [{self.low}, {self.high}]"
 
     @property
     def text(self) -> str:
-        """The condition in an error, after `must be`: `an int in [1, 99]`."""
+        """Text of the rule in an error, after `must be`: `an int in [1, 99]`."""
         return f"an int {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
@@ -83,16 +83,16 @@ class WholeNumber:
 
     @property
     def range(self) -> str:
-        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
+        """Text of the bound: `>= 1`."""
         return f">= {self.low}"
 
     @property
     def text(self) -> str:
-        """The condition in an error, after `must be`: `an int in [1, 99]`."""
+        """Text of the rule in an error, after `must be`: `a whole number >= 1`."""
         return f"a whole number {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is an int, or a float without a fraction, of at least `low`."""
         del others
         return _is_number(value) and value == int(value) and value >= self.low
 
@@ -116,12 +116,12 @@ class IntAbove:
 
     @property
     def range(self) -> str:
-        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
+        """Text of the bound by the other argument: `> other`, or `>= other` if allowed."""
         return f"{'>=' if self.or_equal else '>'} {self.other}"
 
     @property
     def text(self) -> str:
-        """The condition in an error, after `must be`: `an int in [1, 99]`."""
+        """Text of the rule in an error, after `must be`: `an int > other`."""
         return f"an int {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
@@ -149,7 +149,7 @@ class FloatRange:
 
     @property
     def range(self) -> str:
-        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
+        """Text of the bounds, such as `in (0, 1]` or `>= 0`; empty if there are none."""
         if math.isinf(self.low) and math.isinf(self.high):
             return ""
         if math.isinf(self.high):
@@ -159,11 +159,11 @@ class FloatRange:
 
     @property
     def text(self) -> str:
-        """The condition in an error, after `must be`: `an int in [1, 99]`."""
+        """Text of the rule in an error, after `must be`: `a number in (0, 1]`."""
         return f"a number {self.range}".strip()
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value is a finite number within the open or closed bounds."""
+        """Return whether a value is a number within the bounds; infinity only if `infinite`."""
         del others
         if self.infinite and value == math.inf:
             return True
@@ -194,16 +194,16 @@ class OneOf:
 
     @property
     def range(self) -> str:
-        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
+        """Text of the options, with ` | ` between them."""
         return " | ".join(self.options)
 
     @property
     def text(self) -> str:
-        """The condition in an error, after `must be`: `an int in [1, 99]`."""
+        """Text of the rule in an error, after `must be`: `one of 'a', 'b'`."""
         return f"one of {', '.join(map(repr, self.options))}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is one of the option strings."""
         del others
         return isinstance(value, str) and value in self.options
 
@@ -217,7 +217,7 @@ class Boolean:
     text = "true or false"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is True or False; 0 and 1 are neither."""
         del others
         return isinstance(value, bool)
 
@@ -231,7 +231,7 @@ class PathText:
     text = "a path, which is not empty"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is a non-empty string; the path need not exist."""
         del others
         return isinstance(value, str) and value != ""
 
@@ -245,7 +245,7 @@ class AbsoluteFile:
     text = "an absolute path of a file that exists"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is a string: the absolute path of an existing file."""
         del others
         return isinstance(value, str) and PurePath(value).is_absolute() and Path(value).is_file()
 
@@ -309,7 +309,7 @@ class Text:
     text = "a text"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is a string, perhaps empty."""
         del others
         return isinstance(value, str)
 
@@ -323,7 +323,7 @@ class AnyValue:
     text = "any value"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return True."""
         del value, others
         return True
 

@@ -60,7 +60,7 @@ class Scalarizer:
 
     @property
     def optimize_mode(self) -> str:
-        """Mode of the tuner's numbers."""
+        """Mode of the tuner's numbers: `minimize` with several objectives, else the objective's."""
         return "minimize" if self.objectives.several else self.objectives.items[0].mode
 
     def tuner_results(self, parameters: JsonValue, value: JsonValue) -> list[TunerResult]:

@@ -19,7 +19,7 @@ class TrialProcesses:
         self._pool = self._started()
 
     def call(self, objective: Callable[..., Any], *arguments: Any, **keywords: Any) -> JsonValue:  # noqa: ANN401 - of the objective
-        """Return the result of the objective in another process, or raise its exception."""
+        """Return an objective's result from a process; raise its error, or BrokenProcessPool."""
         pool = self._pool
         try:
             return pool.submit(objective, *arguments, **keywords).result()
@@ -28,7 +28,7 @@ class TrialProcesses:
             raise
 
     def close(self) -> None:
-        """Wait for the processes to end."""
+        """Wait for trials that run, then end the processes."""
         self._pool.shutdown()
 
     def _started(self) -> ProcessPoolExecutor:

@@ -170,7 +170,7 @@ class AdvisorAlgorithmDriver:
         self._handle(CommandType.ImportData, data)
 
     def import_curves(self, curves: list[dict[str, Any]]) -> None:
-        """Do nothing: curves are for assessors, and no advisor has one beside it."""
+        """Do nothing: only tuners learn the curves of earlier trials."""
 
     def import_reports(self, reports: list[list[Any]]) -> None:
         """Do nothing: reports are for assessors, and no advisor has one beside it."""

@@ -165,7 +165,7 @@ class AdvisorSearch:
 
     @property
     def pareto_front(self) -> list[FrontPoint]:
-        """The non-dominated trials, in the order of `tell`."""
+        """The feasible non-dominated trials, in the order of `tell`."""
         return self._outcomes.front()
 
     @property

@@ -308,7 +308,7 @@ class DefineByRunStudy(LocalResults):
             return {name: values.declared for name, values in self._ranges.items()}
 
     def enqueue(self, parameters: Mapping[str, Any]) -> None:
-        """Enqueue values for a trial before any proposal of the tuner.
+        """Enqueue values for a coming trial; they are checked where its objective suggests them.
 
         Args:
             parameters: values by name; others are drawn. One outside its range raises ValueError

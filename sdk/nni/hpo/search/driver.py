@@ -63,7 +63,7 @@ class TrialEndCommand(NamedTuple):
 
     @property
     def success(self) -> bool:
-        """Return whether the trial completed."""
+        """True if the trial completed: its event is SUCCEEDED."""
         return self.event == "SUCCEEDED"
 
 
@@ -159,7 +159,7 @@ class CallbackGuard:
 
 
 def failure_report(call: str, *, skipped: bool) -> dict[str, Any]:
-    """Return a report of the current exception."""
+    """Return the message of a failed call: name, current traceback, and if it is skipped."""
     return {"failed": {"call": call, "traceback": traceback_text(), "skipped": skipped}}
 
 
@@ -182,7 +182,7 @@ class Provenance:
         self.results += len(data) if isinstance(data, list) else 1
 
     def now(self) -> dict[str, Any]:
-        """Return the provenance of a suggestion at this moment."""
+        """Return algorithm, seed and number of results so far, as a new dict."""
         return {**self.origin, "results": self.results}
 
 

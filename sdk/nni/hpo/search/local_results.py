@@ -38,7 +38,7 @@ class LocalResults(ResultTable):
 
     @property
     def pareto_front(self) -> list[FrontPoint]:
-        """The non-dominated trials, in the order of `tell`.
+        """The feasible non-dominated trials, in the order of `tell`.
 
         With one objective these are all trials with the best value. Infeasible results, and those
         without finite numbers, are excluded.

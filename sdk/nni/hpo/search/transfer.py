@@ -116,7 +116,7 @@ class TransferProposer:
         self._fitted = None
 
     def propose(self, running: Iterable[JsonValue]) -> dict[str, JsonValue] | None:
-        """Return a configuration; None if the tuner is to make this proposal.
+        """Return a proposal by earlier searches; None if it is the tuner's turn, or trust is low.
 
         Args:
             running: configurations of the running trials.

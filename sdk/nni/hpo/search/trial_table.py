@@ -29,7 +29,7 @@ class ResultTable(ABC):
     @property
     @abstractmethod
     def pareto_front(self) -> list[FrontPoint]:
-        """The non-dominated trials."""
+        """The feasible non-dominated trials, in the order of `tell`."""
 
     def to_dataframe(self) -> Any:  # noqa: ANN401 - of pandas, which need not be installed
         """Return the trials with a result as a table of pandas, in the order of `tell`.
@@ -59,7 +59,7 @@ class ResultTable(ABC):
 
 
 def trial_columns(parameters: JsonValue, user_attrs: Mapping[str, JsonValue]) -> Row:
-    """Return the columns of a trial's configuration and attributes."""
+    """Return columns `parameters.<key>` and `user_attrs.<key>` of a trial."""
     named = parameters if isinstance(parameters, Mapping) else {"": parameters}
     return {**prefixed("parameters", named), **prefixed("user_attrs", user_attrs)}
 

@@ -123,7 +123,7 @@ class TunerDriver:
         return origin | {"tuner": str(proposer)} if proposer else origin
 
     def metric(self, command: MetricCommand) -> None:
-        """Pass an intermediate metric to the assessor, a final one to the tuner."""
+        """Pass an intermediate metric to the assessor, or a proposal's final one to the tuner."""
         if not command.final:
             self._assess(command)
         elif not command.customized:

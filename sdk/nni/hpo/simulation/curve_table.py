@@ -120,7 +120,7 @@ class CurveTable:
 
     @property
     def search_space(self) -> dict[str, JsonValue]:
-        """Search space of the table."""
+        """Search space of the table's axes, as JSON."""
         return {axis.name: {"_type": axis.type, "_value": list(axis.range)} for axis in self.axes}
 
     @property

@@ -36,7 +36,7 @@ class TableTraining:
         return Curve(tuple(curve.values[min(step, last)] for step in steps), curve.step_s)
 
     def resumed_at(self, parameters: Mapping[str, Any]) -> int:
-        """Return the step of a configuration's checkpoint; 0 without one.
+        """Return the step of a configuration's checkpoint, below its budget; 0 without one.
 
         A checkpoint at or beyond the budget is trained for one step nevertheless.
         """

@@ -83,11 +83,11 @@ class _Reader:
         self._activation[child] = (parent.name, values)
 
     def roots(self) -> list[str]:
-        """Return the unconditional names."""
+        """Return the names of the hyperparameters without a condition."""
         return [name for name in self._space if name not in self._activation]
 
     def level(self, names: Iterable[str]) -> dict[str, JsonValue]:
-        """Return the entries of hyperparameters of one level."""
+        """Return search-space entries by key; hyperparameters that depend on them are nested."""
         return {self._key(name): self._entry(name) for name in names}
 
     def _key(self, name: str) -> str:

@@ -138,17 +138,17 @@ class NormalDomain:
     """True if `mu` and `sigma` are those of the logarithm."""
 
     def draw(self, rng: Random) -> float:
-        """Return one sample of the prior."""
+        """Return a sample of the normal or log-normal distribution, rounded to the step."""
         return self.from_normal(rng.gauss(self.mu, self.sigma))
 
     def from_normal(self, raw: float) -> float:
-        """Return the value for a sample `raw` of the underlying normal distribution."""
+        """Return a normal sample as a value: exponentiated if logarithmic, rounded to the step."""
         if self.log:
             raw = math.exp(min(max(raw, -_LARGEST_EXPONENT), _LARGEST_EXPONENT))
         return raw if self.q is None else round(raw / self.q) * self.q
 
     def check(self, value: object) -> float:
-        """Return `value` as a float; raise ValueError if it is off the step or not positive.
+        """Return `value` as a float; raise ValueError off the step, or if a log type's is <= 0.
 
         Raises:
             ValueError: the value lies outside the domain.
@@ -173,11 +173,11 @@ class IntegerDomain:
     upper: int
 
     def draw(self, rng: Random) -> int:
-        """Return one sample of the prior."""
+        """Return an integer drawn uniformly from `[lower, upper)`."""
         return rng.randrange(self.lower, self.upper)
 
     def share_of(self, value: float) -> float:
-        """Return the middle of a value's share of the range."""
+        """Return where in [0, 1] the middle of a value's share of the range lies."""
         return (value - self.lower + 0.5) / (self.upper - self.lower)
 
     def at(self, share: float) -> int:

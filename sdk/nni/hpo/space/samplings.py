@@ -39,10 +39,10 @@ class Range:
         return with_prior({"_type": type(self).__name__.lower(), "_value": values}, self.prior)
 
     def is_integral(self) -> bool:
-        """Return whether all its values are integers.
+        """Return whether all values are integers; False unless a subclass overrides this.
 
         Returns:
-            True if every value of the range is an integer.
+            False; a subclass of integers returns True.
         """
         return False
 
@@ -74,7 +74,7 @@ class RandInt(Range):
     """First integer above the largest value."""
 
     def is_integral(self) -> bool:
-        """Return whether all its values are integers."""
+        """Return True: all values are integers."""
         return True
 
 
@@ -124,7 +124,7 @@ class _QuantisedRange(Range):
     """Step; values are its multiples, clipped to the bounds."""
 
     def is_integral(self) -> bool:
-        """Return whether all its values are integers."""
+        """Return whether `low`, `high` and `q`, and so all values, are integers."""
         return _are_whole(self.low, self.high, self.q)
 
 
@@ -200,7 +200,7 @@ class _QuantisedBell(Range):
     """Step; values are its multiples."""
 
     def is_integral(self) -> bool:
-        """Return whether all its values are integers."""
+        """Return whether `q`, and so all its multiples, are integers."""
         return _are_whole(self.q)
 
 

@@ -67,7 +67,7 @@ class OptionPrior:
     """By position of the option, > 0, with the sum 1."""
 
     def draw(self, rng: Random) -> int:
-        """Return a random position."""
+        """Return the position of an option, drawn by the probabilities."""
         return rng.choices(range(len(self.probabilities)), self.probabilities)[0]
 
 
@@ -75,7 +75,7 @@ UserPrior: TypeAlias = NumberPrior | OptionPrior
 
 
 def option_prior(weights: list[float]) -> OptionPrior:
-    """Return the prior of a choice, mixed with equal probabilities.
+    """Return a choice's prior: normalised weights, with 5 % of equal probabilities mixed in.
 
     Args:
         weights: of the options by position, >= 0, with a sum > 0.

@@ -60,7 +60,7 @@ class Rates:
 
 
 def population_of(dimensions: int) -> int:
-    """Return the default number of solutions in a generation."""
+    """Return the default population of a generation, `4 + int(3 ln(dimensions))`."""
     return 4 + int(3 * math.log(max(dimensions, 1)))
 
 
@@ -114,7 +114,7 @@ class Covariance:
 
     @property
     def converged(self) -> bool:
-        """True if all draws are nearly equal."""
+        """True if all draws are nearly equal, or the step size has diverged."""
         spread = self.sigma * math.sqrt(max(float(self._values.max(initial=0.0)), 0.0))
         return len(self.mean) > 0 and (spread < _CONVERGED or self.sigma > _GREATEST_SIGMA)
 

@@ -16,11 +16,11 @@ class DelegatingTuner(Tuner):
         return self._search.learns_durations
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Set the search space, before the first proposal and at each change by the user."""
+        """Pass a search space to the chosen tuner."""
         self._search.update_search_space(search_space)
 
     def prepare_parameters(self) -> None:
-        """Compute the next proposal in advance, while trials run."""
+        """Compute the chosen tuner's next proposal in advance."""
         self._search.prepare_parameters()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
@@ -37,11 +37,11 @@ class DelegatingTuner(Tuner):
         self._search.receive_trial_result(parameter_id, parameters, value, **kwargs)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial."""
+        """Pass the end of a trial to the chosen tuner."""
         self._search.trial_end(parameter_id, success, **kwargs)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Learn samples; skip those outside the space or without finite values."""
+        """Pass samples to the chosen tuner, which skips those that it cannot use."""
         self._search.import_data(data)
 
     def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:

@@ -54,7 +54,7 @@ class TrialShares:
         return list(self._trials)
 
     def order(self) -> list[int]:
-        """Return the indices of the tuners in the order of their turns.
+        """Return tuner indices, the next turn first: by fewest trials, or by highest bound.
 
         Ties are decided by the fewest trials, then by the order of the list.
         """

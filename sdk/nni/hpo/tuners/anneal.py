@@ -85,7 +85,7 @@ class AnnealTuner(Tuner):
             self._learn(configuration, loss)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return `suggest()`: a configuration near a good result, whatever trials run."""
         del parameter_id, kwargs
         return self.suggest()
 

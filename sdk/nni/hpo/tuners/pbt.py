@@ -175,7 +175,7 @@ class PBTTuner(Tuner):
         self._end(parameter_id, math.inf)
 
     def released_checkpoints(self) -> list[str]:
-        """Return the folders that no later configuration will load, each once.
+        """Return folders released since the last call, which no later trial loads.
 
         Returns:
             Absolute paths; the next call does not repeat them.

@@ -51,11 +51,11 @@ class RandomTuner(Tuner):
         self._space = Space(())
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Set the search space, before the first proposal and at each change by the user."""
+        """Set the space that all later proposals are drawn from."""
         self._space = parse_space(search_space, algorithm="Random")
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return a random draw of the space, perhaps an earlier one again."""
         del parameter_id, kwargs
         return self._space.draw(self._rng)
 

@@ -63,6 +63,6 @@ def confidence_bound(weight: float) -> AcquisitionFunction:
 
 
 def posterior_deviation(mean: Floats, deviation: Floats, incumbent: float) -> AcquisitionValue:
-    """Return the standard deviation itself: pure exploration."""
+    """Return the standard deviation, for pure exploration, with derivatives 0 and 1."""
     del incumbent
     return deviation, np.zeros_like(mean), np.ones_like(mean)

@@ -85,12 +85,12 @@ class FeasibleAcquisition:
     feasibility: Feasibility
 
     def values(self, vectors: Floats) -> Floats:
-        """Return the values `(m,)` at vectors `(m, d)`; larger is better."""
+        """Return the acquisition plus the log weight of success, `(m,)` at `(m, d)` vectors."""
         chances = self.feasibility.log_weight(self.space.features(vectors))
         return self.acquisition.values(vectors) + chances
 
     def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
-        """Return the value at features `(f,)`, and the gradient `(f,)`."""
+        """Return acquisition plus log weight of success at features `(f,)`, and its gradient."""
         value, gradient = self.acquisition.value_and_gradient(features)
         chance, slope = self.feasibility.log_weight_and_gradient(features)
         return value + chance, gradient + slope

@@ -20,13 +20,13 @@ class CostAcquisition:
     cost: CostPrediction
 
     def values(self, vectors: Floats) -> Floats:
-        """Return the values `(m,)` at vectors `(m, d)`; larger is better."""
+        """Return the acquisition minus the weighted log cost, `(m,)` at `(m, d)` vectors."""
         weights = self.cost.log_weight(self.space.features(vectors))
         found: Floats = self.acquisition.values(vectors) + weights
         return found
 
     def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
-        """Return the value at features `(f,)`, and the gradient `(f,)`."""
+        """Return acquisition minus weighted log cost at features `(f,)`, and its gradient."""
         value, gradient = self.acquisition.value_and_gradient(features)
         weight, slope = self.cost.log_weight_and_gradient(features)
         return value + weight, gradient + slope

@@ -25,13 +25,13 @@ class PriorAcquisition:
     """Weight of the log prior; it falls with the number of results."""
 
     def values(self, vectors: Floats) -> Floats:
-        """Return the values `(m,)` at vectors `(m, d)`; larger is better."""
+        """Return the acquisition plus the weighted log prior, `(m,)` at `(m, d)` vectors."""
         weights = self.exponent * self.prior.log_ratio(vectors)
         found: Floats = self.acquisition.values(vectors) + weights
         return found
 
     def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
-        """Return the value at features `(f,)`, up to a constant, and the gradient `(f,)`."""
+        """Return acquisition plus weighted log prior at features `(f,)`, and its gradient."""
         value, gradient = self.acquisition.value_and_gradient(features)
         ratio, slope = self.prior.log_ratio_and_gradient(features)
         return value + self.exponent * ratio, gradient + self.exponent * slope

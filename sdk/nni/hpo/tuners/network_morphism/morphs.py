@@ -63,7 +63,7 @@ def main_nodes(graph: Graph) -> tuple[int, ...]:
 
 
 def children(graph: Graph, rng: Random) -> Iterator[Graph]:
-    """Yield a deeper, a wider and two more connected architectures, each where it is possible."""
+    """Yield random children: a deeper, a wider, two more connected; skip impossible ones."""
     for child in (
         _some_deeper(graph, rng),
         _some_wider(graph, rng),

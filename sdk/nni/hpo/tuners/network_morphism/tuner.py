@@ -159,7 +159,7 @@ class NetworkMorphismTuner(Tuner):
             self.update(parent_id, graph, metric, parameter_id)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial."""
+        """Drop a trial without a result; its architecture is not proposed again."""
         del success, kwargs
         self._running.pop(parameter_id, None)
 
@@ -240,7 +240,7 @@ class NetworkMorphismTuner(Tuner):
         return min(self.bo.history, key=lambda one: one.loss).model_id
 
     def get_metric_value_by_id(self, model_id: int) -> float:
-        """Return the metric of an evaluated model.
+        """Return the metric of an evaluated model; ValueError for another id.
 
         Args:
             model_id: id of the model.
@@ -254,7 +254,7 @@ class NetworkMorphismTuner(Tuner):
         return self._model(model_id)[1]
 
     def load_model_by_id(self, model_id: int) -> Graph:
-        """Return the architecture of an evaluated model.
+        """Return the architecture of an evaluated model; ValueError for another id.
 
         Args:
             model_id: id of the model.
