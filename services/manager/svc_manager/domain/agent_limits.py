@@ -38,7 +38,7 @@ class AgentLimits:
     """Of a change: limits that become None, by the names of their JSON, such as `maxAgents`."""
 
     def changed(self, change: "AgentLimits") -> "AgentLimits":
-        """Return these limits with those of a change, without those that it removes."""
+        """Return a copy of these limits with a change's values; those that it removes are None."""
         new: dict[str, Any] = {
             field: value
             for name, field in LIMIT_FIELDS.items()

@@ -48,7 +48,7 @@ def uploaded_key(experiment_id: str, sha256: str) -> str:
 
 
 def serves_experiment(agent: PoolAgent, experiment_id: str) -> bool:
-    """Return whether an agent may have trials of an experiment, by the name of its pool alone.
+    """Return whether an agent's pool is shared or this experiment's own, by the pool's name alone.
 
     Example:
         >>> serves_experiment(PoolAgent("a1", "exp-e1"), "e2")
@@ -62,7 +62,7 @@ def serves_experiment(agent: PoolAgent, experiment_id: str) -> bool:
 def decide_download(
     agent: PoolAgent, trial: Trial | None, sha256: str, ordered: Collection[str], *, uploaded: bool
 ) -> BlobDecision:
-    """Return whether an agent may download a blob for a trial, with the reason if it may not.
+    """Return ALLOWED for an ordered or uploaded blob of the agent's live trial, else why not.
 
     Args:
         agent: the caller.
@@ -82,7 +82,7 @@ def decide_download(
 
 
 def decide_upload(agent: PoolAgent, trial: Trial | None, attempt: int) -> BlobDecision:
-    """Return whether an agent may store an attempt's blob, with the reason if not (yet).
+    """Return ALLOWED to the agent that has or lost the attempt; `later` if it is unclaimed.
 
     Args:
         agent: the caller.

@@ -20,12 +20,12 @@ def time_left_ms(experiment: Experiment, now_ms: int) -> int | None:
 
 
 def used_up(experiment: Experiment, now_ms: int) -> bool:
-    """Return whether a budget forbids another trial."""
+    """Return whether no trial or no time is left; live trials may still run."""
     return trials_left(experiment) == 0 or time_left_ms(experiment, now_ms) == 0
 
 
 def exhausted(experiment: Experiment) -> bool:
-    """Return whether the algorithm is finished and no parameters wait to become trials."""
+    """Return whether the algorithm is finished and no request or queued parameters are left."""
     algorithm = experiment.algorithm
     return (
         algorithm.exhausted

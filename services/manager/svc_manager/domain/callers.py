@@ -39,7 +39,7 @@ class Callers:
         self._trial_ids: dict[str, str] | None = None
 
     def claims(self, experiment: Experiment) -> dict[str, str]:
-        """Return the live map {claim id: trial id}; read from the log's trials at first call."""
+        """Return the cached {claim id: trial id} itself; the first call builds it from trials."""
         if self._trial_ids is None:
             trials = experiment.trials.values()
             self._trial_ids = {trial.claim_id: trial.id for trial in trials if trial.claim_id}

@@ -48,7 +48,7 @@ def decide_recorded(round_: Round, recorded: inputs.RecordedCommand) -> None:
 
 
 def decide_notification(round_: Round, notification: inputs.Notification) -> None:
-    """Emit the events that follow from a message of an agent or the algorithm, by its type."""
+    """Emit a notification's events, by its type; ignore agents if callers run the trials."""
     if round_.experiment.settings.has_callers and isinstance(notification, _OF_AGENTS):
         return  # no agent runs its trials, whatever one reports
     match notification:

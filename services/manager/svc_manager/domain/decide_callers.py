@@ -27,7 +27,7 @@ _SHOWN_CHARACTERS = 80
 
 
 def ask_trial(round_: Round, ask: inputs.AskTrial) -> None:
-    """Answer a repeated ask with its trial; queue a new one until the end of the round.
+    """Answer a repeated ask with its trial in `answers`; queue a new one for `answer_asks`.
 
     Raises:
         FailedPreconditionError: agents run the trials of this experiment.
@@ -61,7 +61,7 @@ def _unclaimed(experiment: Experiment) -> list[Trial]:
 
 
 def answer_asks(round_: Round) -> None:
-    """Start a trial for each pending ask, oldest first, as far as there are trials."""
+    """Start an unclaimed trial, or a new one with its parameters, for each ask, oldest first."""
     if not round_.callers.asks:
         return
     unclaimed = iter(_unclaimed(round_.experiment))
@@ -118,7 +118,7 @@ def refuse_asks(round_: Round) -> None:
 
 
 def _refusal(experiment: Experiment) -> FailedPreconditionError | None:
-    """Return why no ask gets a trial in the current state; None: one may."""
+    """Return the error for asks of a closed, failed or finished experiment; None: another state."""
     state = experiment.state
     if state in CLOSED_STATES or state is ExperimentState.STOPPING:
         reason, text = "STOPPED", f"it is {state.name}; resume it first"

@@ -120,7 +120,7 @@ def _check_closed(round_: Round, verb: str) -> None:
 
 
 def abandon(round_: Round) -> None:
-    """Fail the trials that were live when the experiment was cut off."""
+    """End all live trials now as FAILED with cause CUT_OFF; the experiment keeps its state."""
     for trial in list(round_.experiment.live.values()):
         round_.end_trial(trial, TrialState.FAILED, EndReason(EndCause.CUT_OFF))
 

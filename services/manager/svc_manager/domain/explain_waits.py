@@ -39,7 +39,7 @@ _LOOK_AT_BYTES = "look at the byte store with: nnictl doctor"
 def explain_waiting(
     trial: Trial, context: ExplanationContext, *, has_callers: bool = False
 ) -> Explanation:
-    """Return why a WAITING trial has not started: since when, and reasons; callers: no ask.
+    """Explain why a WAITING trial has not started: time since its creation, and reasons in order.
 
     Args:
         trial: the trial.
@@ -141,7 +141,7 @@ def _unclaimed_reasons(trial: Trial, context: ExplanationContext) -> Iterator[Re
 
 
 def _platform_reasons(pool: str, facts: PoolFacts | None) -> Iterator[Reason]:
-    """Yield why the platforms of a pool start no agent, or what they are starting."""
+    """Yield at most one reason: why platforms start no agent, or how many they are starting."""
     if facts is None:
         return
     if facts.reason:

@@ -21,13 +21,13 @@ LONGEST_DELAY_MS: Final = 60_000
 
 
 def delay_ms(failures: int) -> int:
-    """Return the back-off after the given number (>= 1) of failures: doubled by each."""
+    """Return the back-off after this many failures (>= 1): 1 s, doubled by each, at most 60 s."""
     doublings = min(failures - 1, LONGEST_DELAY_MS.bit_length())
     return min(FIRST_DELAY_MS << doublings, LONGEST_DELAY_MS)
 
 
 def holds(experiment: Experiment) -> bool:
-    """Return whether the experiment starts no trials but probes."""
+    """Return whether `HOLD_AFTER` starts in a row have failed, so that only one probe may start."""
     return experiment.failed_starts.count >= HOLD_AFTER
 
 
@@ -43,7 +43,7 @@ def next_start_ms(experiment: Experiment) -> int | None:
 
 
 def may_start(experiment: Experiment, now_ms: int) -> int | None:
-    """Return how many trials may start: any (None), or after failed starts one as a probe, or 0."""
+    """Return how many new trials may start; None: any; while it holds 1 if a probe is due, or 0."""
     if not holds(experiment):
         return None
     next_ms = next_start_ms(experiment)

@@ -200,7 +200,7 @@ def _trial_lost(experiment: Experiment, event: events.TrialLost, time_ms: int) -
 
 
 def _wait_after(trial: Trial, loss: LossReason) -> WaitReason:
-    """Return why a trial waits after a failed start."""
+    """Return a failed start's wait, ENVIRONMENT, with its detail and the trial's failure count."""
     failures = trial.interruptions.failed_starts
     return WaitReason(WaitCause.ENVIRONMENT, detail=loss.detail, failure_count=failures)
 
@@ -233,7 +233,7 @@ def _trial_checkpointed(experiment: Experiment, event: events.TrialCheckpointed)
 
 
 def _supersede(experiment: Experiment, checkpoint: TrialCheckpoint) -> None:
-    """Release the archive of a checkpoint for deletion; its hash stays in the log."""
+    """Add a checkpoint's hash, if it has one, to those whose archives may be deleted."""
     if checkpoint.sha256:
         experiment.superseded_checkpoints.add(checkpoint.sha256)
 

@@ -74,7 +74,7 @@ class ChangeTuner:
 
 @dataclass(frozen=True, slots=True)
 class ChangeAgentLimits:
-    """Command: change limits of the experiment's agents; those that are None and kept stay."""
+    """Command: change limits of the experiment's agents; None keeps one unless `removed` has it."""
 
     limits: AgentLimits
 

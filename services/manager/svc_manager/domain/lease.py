@@ -37,12 +37,12 @@ class ManagerId:
     """`host:port` of its base web server."""
 
     def __str__(self) -> str:
-        """Return the text form, the owner of leases."""
+        """Return `boot_id grpc_address http_address`, the owner text of this manager's leases."""
         return f"{self.boot_id} {self.grpc_address} {self.http_address}"
 
     @classmethod
     def of(cls, owner: str) -> "ManagerId":
-        """Parse the owner of a lease."""
+        """Parse the owner text of a lease; addresses that it lacks become empty."""
         boot_id, grpc_address, http_address = (*owner.split(" "), "", "")[:3]
         return cls(boot_id, grpc_address, http_address)
 
@@ -76,7 +76,7 @@ class TakeoverSchedule:
     """Start of each ownerless time, by the monotonic clock."""
 
     def add(self, experiment_id: str, now_s: float) -> None:
-        """Add an experiment that may have no owner."""
+        """Note the time from which an experiment may have no owner; keep an earlier one."""
         self._ownerless_since_s.setdefault(experiment_id, now_s)
 
     def drop(self, experiment_id: str) -> None:

@@ -79,7 +79,7 @@ class LineSearch:
         self.searched_to = self._rest_at
 
     def finish(self) -> None:
-        """Search the last line, which has no end."""
+        """Search the buffered last line, which has no line end; empty the buffer."""
         rest, self._rest = self._rest, b""
         self._search(rest, self._rest_at)
 

@@ -43,7 +43,7 @@ def fingerprint_of_bytes(content: bytes, *rest: object) -> str:
 
 
 def request_record(method: str, digest: str) -> str:
-    """Return the record of a request that the state keeps."""
+    """Return `method digest`, the text by which the state records a request."""
     return f"{method} {digest}".rstrip()
 
 

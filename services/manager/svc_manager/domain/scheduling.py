@@ -113,7 +113,7 @@ def next_moment_ms(
 
 
 def _count_time(round_: Round) -> None:
-    """Count the time of an experiment whose time is limited and whose log is silent."""
+    """Emit the execution time if it is limited and the log has been silent for a minute."""
     experiment = round_.experiment
     silent_ms = round_.now_ms - experiment.logged_at_ms
     if (

@@ -142,7 +142,7 @@ class Trial:
 
     @property
     def never_started(self) -> int:
-        """Number of attempts lost with their agent before the start, or without its fault."""
+        """Number of earlier attempts lost before their start, or without the trial's fault."""
         rare = self.interruptions
         others = self.losses + self.failures + rare.failed_starts + rare.resumed_losses
         return self.attempt - 1 - others
