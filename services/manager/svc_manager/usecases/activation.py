@@ -319,7 +319,7 @@ class Activations:
         return actor.view()
 
     async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Resume and return a stopped experiment; a given folder is imported, or its new place."""
+        """Resume a stopped experiment; a given folder is its new place, or imported if unknown."""
         check_environment(reopening.environment)
         check_text(reopening.interpreter, "interpreter")
         actor, warnings = await self._find_or_import(reopening)
@@ -375,7 +375,7 @@ class Activations:
         return replace(viewed, warnings=warnings)
 
     async def start_job_service(self, actor: ExperimentActor) -> None:
-        """Request the check of a job or exploration, which starts the service that hosts it."""
+        """Make a job's or exploration's service check it, which starts it; others: do nothing."""
         if actor.experiment.settings.algorithm_service:
             await self._ports.jobs.check(actor.view().config)
 
@@ -516,7 +516,7 @@ class Activations:
 
 
 def _is_shared(pool: str) -> bool:
-    """Return whether a pool is one of the installation that several experiments may use."""
+    """Return whether a pool is neither `local` nor an experiment's own, by its name alone."""
     return pool != LOCAL_POOL and experiment_of_pool(pool) is None
 
 

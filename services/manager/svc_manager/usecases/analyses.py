@@ -78,7 +78,7 @@ class Analyses:
         self._analyst = analyst
 
     async def importance(self, experiment_id: str, metric: str = "") -> Importance:
-        """Send up to a limit of finished trials to the dispatcher; return importance for a metric.
+        """Return hyperparameters' importance for a metric, from 2,000 finished trials at most.
 
         Args:
             experiment_id: the experiment.
@@ -152,7 +152,7 @@ class Analyses:
 async def _with_outcomes(
     asked: pb.FindParetoFrontRequest, trials: Sequence[Trial]
 ) -> pb.FindParetoFrontRequest:
-    """Return a copy of a request with the results of trials, made in steps."""
+    """Return a copy of a request with trials' results added, yielding to other tasks meanwhile."""
     request = pb.FindParetoFrontRequest()
     request.CopyFrom(asked)
     for start in range(0, len(trials), _CONVERTED_AT_ONCE):
@@ -187,7 +187,7 @@ class ConstraintChecker:
             )
 
     async def warnings(self, actor: ExperimentActor, data: value_pb2.Value) -> list[str]:
-        """Return one warning that counts imported samples breaking a constraint; empty: none.
+        """Return one warning that counts samples breaking a constraint; empty: none, or unchecked.
 
         The algorithm skips them.
         """
@@ -223,7 +223,7 @@ class ConstraintChecker:
 
 
 def _parameters_of(samples: value_pb2.Value) -> list[value_pb2.Value]:
-    """Return the parameters of samples."""
+    """Return the value under `parameter` of each sample in a list; skip samples without one."""
     return [
         entry.value
         for item in samples.list_value.items

@@ -24,7 +24,7 @@ _CHECKPOINT: Final = "checkpoint/algorithm.json"
 
 
 def is_saved(path: str) -> bool:
-    """Return whether a file of an experiment's folder belongs in its archive, by its path.
+    """Return whether an archive takes a file: plain path, not the log, secrets or algorithm state.
 
     Args:
         path: in the folder, with `/`.

@@ -90,7 +90,7 @@ class Archives:
     async def save(
         self, experiment_id: str, *, with_files: bool
     ) -> AsyncGenerator[pb.SaveExperimentResponse, None]:
-        """Yield an experiment as an archive: description, log, large values, outputs, files.
+        """Yield an archive: description, log, large values; `with_files`: folder, outputs, too.
 
         Raises:
             NotFoundError: there is no such experiment, or the byte store has lost a value of it.

@@ -43,7 +43,7 @@ class ClusterListing:
         self._events = events
 
     async def views(self) -> list[experiment_pb2.Experiment]:
-        """Return views of all experiments: live ones, requests to other managers, or summaries."""
+        """Return views of all managers' experiments; maybe stale summaries if no owner answers."""
         if not self._ownership.shared:
             return self._registry.views()
         answers = await asyncio.gather(*(self._owned_by(one) for one in self._ownership.others))

@@ -139,7 +139,7 @@ class Experiments:
     async def run_again(
         self, experiment_id: str, request_id: str = "", *, new_seed: bool = False
     ) -> ActivatedExperiment:
-        """Create and start an experiment by another's configuration, with a new seed if set.
+        """Create and start a copy of an experiment, without trials; `new_seed`: another seed.
 
         Raises:
             FailedPreconditionError: its environment or a secret value is not here any more.
@@ -184,7 +184,7 @@ class Experiments:
         return actor.view()
 
     async def get(self, experiment_id: str) -> ActivatedExperiment:
-        """Return an experiment and the addresses of its page."""
+        """Return an experiment, a large search space loaded, and the addresses of its page."""
         view = await self._loaded(await self._registry.view(experiment_id))
         return ActivatedExperiment(view, self._activations.urls(view))
 
@@ -231,7 +231,7 @@ class Experiments:
                     )
 
     async def delete(self, experiment_id: str, request_id: str = "") -> int:
-        """Delete the log, folder and blobs of a stopped experiment.
+        """Delete a stopped experiment; return about how many trial folders are deleted later.
 
         Raises:
             FailedPreconditionError: it is not STOPPED.
@@ -453,7 +453,7 @@ def _known_state(state: experiment_pb2.ExperimentState.ValueType) -> ExperimentS
 
 
 def _age(view: experiment_pb2.Experiment) -> tuple[int, str]:
-    """Return the sort key of lists; unlike an index it stays valid when experiments are added."""
+    """Return (creation in ms, id), the sort key of lists, from which page tokens are made."""
     return view.created_at.ToMilliseconds(), view.id
 
 

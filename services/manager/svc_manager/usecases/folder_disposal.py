@@ -54,7 +54,7 @@ class FolderDisposal:
         return self._remaining.get(experiment_id, 0)
 
     async def take(self, experiment_id: str, directory: Path, last_sequence: int) -> bool:
-        """Rename an experiment's folder and queue it for deletion; return False if it is another's.
+        """Rename an experiment's folder and queue it for deletion; False: it holds no log of it.
 
         Returns:
             False if the folder holds no log of this experiment, and is left alone.

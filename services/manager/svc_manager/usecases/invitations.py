@@ -67,7 +67,7 @@ class Invitations:
     async def invite(
         self, pool: str, use_limit: int = 1, validity: timedelta = VALIDITY
     ) -> NewInvitation:
-        """Create an invitation; return secret word and TLS front's address; else revoke it, raise.
+        """Create an invitation, wait for the TLS front; return word, address; revoke it on failure.
 
         Args:
             pool: that agents join.
@@ -108,7 +108,7 @@ class Invitations:
         return NewInvitation(word, front.address, _shown(invitation))
 
     async def valid(self, pool: str) -> list[Invitation]:
-        """Return the invitations of a pool that are valid, without their hashes."""
+        """Return a pool's unexpired invitations, without the hashes of their secrets."""
         subjects.check_id("pool", pool)
         return [_shown(one) for one in await self._valid(pool)]
 
@@ -160,7 +160,7 @@ class Invitations:
             raise FailedPreconditionError(f"the experiment of pool {pool} has ended")
 
     async def _valid(self, pool: str) -> list[Invitation]:
-        """Return the invitations that have not expired, as the bus has them."""
+        """Read a pool's unexpired invitations from the bus, with the hashes of their secrets."""
         return self._among(await self._last_values.read(subjects.pool_invitations_subject(pool)))
 
     def _among(self, values: Sequence[LastValue]) -> list[Invitation]:
@@ -224,5 +224,5 @@ class Invitations:
 
 
 def _shown(one: Invitation) -> Invitation:
-    """Return a copy without the hash, which clients do not need."""
+    """Return a copy of an invitation without the hash of its secret."""
     return Invitation(id=one.id, use_limit=one.use_limit, expires_at=one.expires_at)

@@ -56,7 +56,7 @@ async def follow_events(
     *,
     follow: bool,
 ) -> AsyncGenerator[service_pb2.FollowEventsResponse, None]:
-    """Yield an experiment's events after a position, with secrets masked; follow new ones."""
+    """Yield an experiment's events after a position, masked; `follow`: also new ones."""
     start = (after.sequence, after.index) if after is not None else (0, -1)
     before = max(0, start[0] - 1)
     read = events.follow if follow else events.read
@@ -357,7 +357,7 @@ def _closed(actor: ExperimentActor) -> bool:
 
 
 def _ended(trial_id: str, attempt: int) -> _Condition:
-    """Return whether an attempt of a trial has ended, as a condition."""
+    """Return a condition: true once the trial has ended, or another attempt is its current one."""
 
     def over(actor: ExperimentActor) -> bool:
         trial = actor.experiment.trials[trial_id]
@@ -367,7 +367,7 @@ def _ended(trial_id: str, attempt: int) -> _Condition:
 
 
 def _replaced(trial_id: str, attempt: int) -> _Condition:
-    """Return whether a later attempt of a trial has started, as a condition."""
+    """Return a condition: true once a later attempt of the trial has started and may write."""
 
     def later(actor: ExperimentActor) -> bool:
         return _logged_attempt(actor, trial_id) > attempt

@@ -75,7 +75,7 @@ class FleetPlatformChecker:
     async def clean(
         self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], *, dry_run: bool
     ) -> pool_service_pb2.CleanPlatformsResponse:
-        """Request the fleet to remove leftovers from platforms; return them and problems."""
+        """Wait, within a limit, until the fleet has removed leftovers; return them and problems."""
         cleaning = pool_pb2.PlatformCleaning(dry_run=dry_run)
         answer = await self._request(sections, secrets, self._cleaning_limit, cleaning)
         if answer is None:

@@ -44,7 +44,7 @@ class PoolRemover:
         self._limit = limit
 
     async def remove(self, experiment_id: str) -> None:
-        """Wait for the fleet to remove an experiment's pool; delete messages, queue, secrets."""
+        """Wait, within a limit, for the fleet to remove a pool; delete messages, queue, secrets."""
         pool = experiment_pool(experiment_id)
         need_subject = subjects.pool_need_subject(pool)
         state_subject = subjects.pool_state_subject(pool)

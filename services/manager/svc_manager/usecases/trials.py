@@ -252,7 +252,7 @@ class Trials:
     async def intermediate_ranges(
         self, experiment_id: str
     ) -> Mapping[str, Mapping[str, tuple[float, float]]]:
-        """Return the smallest and largest intermediate number of each metric, by trial."""
+        """Return {trial id: {metric: (smallest, largest finite intermediate number)}}."""
         actor = await self._registry.find(experiment_id)
         return dict((await self._metric_cache.read(actor)).ranges)
 
