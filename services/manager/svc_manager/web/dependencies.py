@@ -35,11 +35,11 @@ class ExperimentUseCases(Protocol):
     """Interface of the use cases of experiments that REST handlers call."""
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
-        """Validate, create and start an experiment."""
+        """Check and start an experiment, or find it by a repeated request id; return it."""
         ...
 
     async def get(self, experiment_id: str) -> ActivatedExperiment:
-        """Return one experiment and the addresses of its page."""
+        """Return an experiment, a large search space loaded, and the addresses of its page."""
         ...
 
     async def stop(self, experiment_id: str, request_id: str = "") -> experiment_pb2.Experiment:
@@ -47,17 +47,17 @@ class ExperimentUseCases(Protocol):
         ...
 
     async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Resume a stopped experiment."""
+        """Resume a stopped experiment with its trials and a new algorithm; return it."""
         ...
 
     async def delete(self, experiment_id: str, request_id: str = "") -> int:
-        """Delete a stopped experiment; return the number of trial folders still on the disk."""
+        """Delete a stopped experiment; return about how many trial folders are deleted later."""
         ...
 
     async def run_again(
         self, experiment_id: str, request_id: str = "", *, new_seed: bool = False
     ) -> ActivatedExperiment:
-        """Create a new experiment with the current configuration of another one."""
+        """Create and start a copy of an experiment, without trials; `new_seed`: another seed."""
         ...
 
     async def list(
@@ -86,7 +86,7 @@ class ExperimentUseCases(Protocol):
     async def import_data(
         self, experiment_id: str, data: value_pb2.Value, request_id: str = ""
     ) -> Sequence[str]:
-        """Import samples into the experiment's algorithm; return warnings."""
+        """Import samples into the experiment's algorithm; return warnings on broken constraints."""
         ...
 
     async def export(
@@ -107,7 +107,7 @@ class ExperimentUseCases(Protocol):
         *,
         follow: bool = True,
     ) -> AsyncGenerator[experiment_service_pb2.FollowEventsResponse, None]:
-        """Yield an experiment's events after a position, then those appended later."""
+        """Yield an experiment's events after a position, masked; `follow`: also new ones."""
         ...
 
     def follow_logs(
@@ -153,7 +153,7 @@ class TrialUseCases(Protocol):
         ...
 
     async def get(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
-        """Return one trial."""
+        """Return one trial, with large parameters loaded; raise if it is unknown."""
         ...
 
     async def kill(
@@ -183,11 +183,11 @@ class TrialUseCases(Protocol):
     async def intermediate_ranges(
         self, experiment_id: str
     ) -> Mapping[str, Mapping[str, tuple[float, float]]]:
-        """Return the smallest and largest intermediate number of each metric, by trial."""
+        """Return {trial id: {metric: (smallest, largest finite intermediate number)}}."""
         ...
 
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
-        """Return the number of trials by the name of their state."""
+        """Return the number of trials by the name of their state, without empty states."""
         ...
 
     async def explain(

@@ -164,7 +164,7 @@ class AccessPolicy:
         return self.authenticator.find_named(name) if name else None
 
     def is_ambiguous(self, head: RequestHead) -> bool:
-        """Return whether the host's name may lead the browser to a listener of another user.
+        """Return whether Host is `localhost` without TLS: another user may listen at its other IP.
 
         `localhost` is two addresses. The port is bound at one of them; where another user listens
         at the other, that user would get the cookies of this host's name.

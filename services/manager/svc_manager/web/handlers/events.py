@@ -35,7 +35,7 @@ _OMITTED: Final = frozenset({"config", "environment_sha256", "interpreter"})
 
 
 async def follow_events(call: Call) -> Response:
-    """Respond with a server-sent event stream of the log after a position."""
+    """Respond with events after a position as server-sent events; endless unless `follow=false`."""
     text = call.last_event_id or call.query.get("after", "")
     follow = call.query.get("follow", True)
     await call.dependencies.experiments.get(

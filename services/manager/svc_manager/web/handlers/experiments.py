@@ -46,12 +46,12 @@ async def session(call: Call) -> Response:
 
 
 async def check_status(call: Call) -> Response:
-    """Respond with the state of the experiment."""
+    """Respond with the experiment's state, its errors, and the reason for waiting."""
     return json_response(records.status(await _experiment(call)))
 
 
 async def get_profile(call: Call) -> Response:
-    """Respond with the profile of the experiment."""
+    """Respond with the experiment's profile: configuration, state, times and best result."""
     return await _profile(await _experiment(call))
 
 

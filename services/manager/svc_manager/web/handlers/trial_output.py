@@ -34,7 +34,7 @@ _ID: Final = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,15})")
 
 
 async def follow_output(call: Call) -> Response:
-    """Respond with a server-sent event stream of a trial's stdout, stderr or samples."""
+    """Respond with a trial's stdout, stderr or samples as server-sent events; `end` is the last."""
     trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     source = STREAMS[call.query.get("stream", "stdout")]
     attempt, offset = _place(call)

@@ -93,12 +93,12 @@ async def explain_next(call: Call) -> Response:
 
 
 async def metric_data(call: Call) -> Response:
-    """Respond with the metrics of all trials."""
+    """Respond with the metrics of all trials, by type if set: whole list, or one page."""
     return await listing(call, _fetch_metrics(call, ""), records.trial_metric, 1_000)
 
 
 async def trial_metric_data(call: Call) -> Response:
-    """Respond with the metrics of one trial."""
+    """Respond with the metrics of one trial, by type if set: whole list, or one page."""
     trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     return await listing(call, _fetch_metrics(call, trial.id), records.trial_metric, 1_000)
 

@@ -61,7 +61,7 @@ def http_error(request: Request, status: int, detail: str, headers: dict[str, st
 
 
 def _wants_page(request: Request) -> bool:
-    """Whether a person opens the address: a GET for HTML outside of the API."""
+    """Return whether a request is a GET that accepts HTML, outside of the API."""
     accepted = request.headers.get("accept", "")
     return request.method == "GET" and "text/html" in accepted and _API not in request.url.path
 

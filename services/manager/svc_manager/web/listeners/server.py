@@ -147,7 +147,7 @@ class WebServer:
         self._by_experiment[experiment_id] = _ExperimentListener(port, url_prefix, server, bound)
 
     async def close_listener(self, experiment_id: str) -> None:
-        """Free the port of an experiment's listener and stop its TensorBoards."""
+        """Close an experiment's listener, if any; end its streams, stop its TensorBoards."""
         listener = self._by_experiment.pop(experiment_id, None)
         if listener is None:
             return

@@ -15,7 +15,7 @@ _MS_PER_S: Final = 1_000
 
 
 def agent_limits_from_json(data: Mapping[str, Any]) -> AgentLimits:
-    """Convert fields of a platform's section that limit agents; raise if malformed.
+    """Parse a JSON change of agents' limits; null keeps one; raise for unknown names, or none.
 
     Args:
         data: at least one of `minAgents`, `maxAgents`, `idleTime`, `maxAgentTime`, `maxCost`,
@@ -35,7 +35,7 @@ def agent_limits_from_json(data: Mapping[str, Any]) -> AgentLimits:
 
 
 def agent_limits_to_json(message: config_pb2.AgentLimits) -> dict[str, Any]:
-    """Return the limits that are set, under the names of a platform's section."""
+    """Return the set limits as JSON by their names in configurations; times as text like `90s`."""
     out: dict[str, Any] = {}
     if message.HasField("min_agents"):
         out["minAgents"] = message.min_agents

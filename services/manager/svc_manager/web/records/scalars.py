@@ -82,22 +82,22 @@ def value_from(data: object, field: str) -> value_pb2.Value:
 
 
 def experiment_state_name(state: experiment_pb2.ExperimentState.ValueType) -> str:
-    """Return the documented name of a state, e.g. `RUNNING`."""
+    """Return an experiment state's name, e.g. `RUNNING`; `UNKNOWN` for a newer version's number."""
     return _enum_name(experiment_pb2.ExperimentState, state, "EXPERIMENT_STATE_")
 
 
 def trial_state_name(state: trial_pb2.TrialState.ValueType) -> str:
-    """Return the documented name of a state, e.g. `SUCCEEDED`."""
+    """Return a trial state's name, e.g. `FAILED`; `UNKNOWN` also for a newer version's number."""
     return _enum_name(trial_pb2.TrialState, state, "TRIAL_STATE_")
 
 
 def metric_type_name(kind: metric_pb2.MetricType.ValueType) -> str:
-    """Return the documented name of a metric type: `PERIODICAL` or `FINAL`."""
+    """Return `PERIODICAL` or `FINAL`; `UNKNOWN` for a newer version's number."""
     return _enum_name(metric_pb2.MetricType, kind, "METRIC_TYPE_")
 
 
 def source_name(source: trial_pb2.ParameterSource.ValueType) -> str:
-    """Return the source of parameters: `algorithm` or `customized`."""
+    """Return `algorithm` or `customized`; `unknown` for a newer version's number."""
     return _enum_name(trial_pb2.ParameterSource, source, "PARAMETER_SOURCE_").lower()
 
 

@@ -50,7 +50,7 @@ def component(name: str) -> Schema:
 
 
 def _causes(members: type[IntEnum]) -> Schema:
-    """Return the schema of the name of a cause."""
+    """Return the schema of a text that is the name of one of an enum's members."""
     return {"type": "string", "enum": [member.name for member in members]}
 
 

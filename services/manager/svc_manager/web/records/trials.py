@@ -86,7 +86,7 @@ def metric(trial_id: str, parameter_id: int, message: metric_pb2.Metric) -> dict
 
 
 def trial_metric(message: trial_service_pb2.TrialMetric) -> dict[str, Any]:
-    """Return the record of a metric in a list of several trials."""
+    """Convert a metric that names its trial to the record of `metric`."""
     return metric(message.trial_id, message.parameter_id, message.metric)
 
 
