@@ -81,7 +81,7 @@ class AgentBlobAccess:
             _check(agent, decide_upload(agent, experiment.trials.get(trial_id), attempt))
 
     async def has_uploaded(self, experiment_id: str, sha256: str) -> bool:
-        """Return whether a checkpoint was uploaded, whole, for an experiment."""
+        """Return whether the store has the record of a checkpoint's upload for an experiment."""
         return await self._blobs.exists(uploaded_key(experiment_id, sha256))
 
     async def record_upload(self, experiment_id: str, sha256: str) -> None:
@@ -101,7 +101,7 @@ class AgentBlobAccess:
 
 
 def hashes_ordered(experiment: Experiment, trial: Trial) -> set[str]:
-    """Return the hashes of the blobs that an order of a trial names, without checkpoints."""
+    """Return the hashes of the experiment's code archive and of the trial's large parameters."""
     config = config_pb2.ExperimentConfig.FromString(experiment.config)
     large = blob_of(value_pb2.Value.FromString(trial.parameters))
     found = {config.code_archive.sha256, "" if large is None else large.sha256}
@@ -109,7 +109,7 @@ def hashes_ordered(experiment: Experiment, trial: Trial) -> set[str]:
 
 
 def _agent() -> PoolAgent | None:
-    """Return the caller, if it is an agent that is limited to its pool."""
+    """Return the caller of this call if it is an agent limited to its pool; None: it is not."""
     caller = limited_agent()
     return None if caller is None else PoolAgent(caller.name, caller.pool)
 

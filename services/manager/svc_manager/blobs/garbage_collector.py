@@ -86,7 +86,7 @@ class GarbageCollector:
         self._running = asyncio.Lock()
 
     def request(self) -> None:
-        """Request a collection: blobs may have become garbage."""
+        """Wake `run` to collect soon; return at once."""
         self._requested.set()
 
     async def run(self) -> None:

@@ -57,7 +57,7 @@ class LargeValues:
         return found
 
     async def has(self, sha256: str) -> bool:
-        """Return whether a blob with this hash exists."""
+        """Return whether the byte store, not the cache, has content with this SHA-256."""
         return await self._blobs.exists(f"{CONTENT_KIND}/{sha256}")
 
     def _keep(self, sha256: str, size_bytes: int, value: value_pb2.Value) -> None:

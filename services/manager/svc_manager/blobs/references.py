@@ -51,5 +51,5 @@ class _Read:
 
 
 def hashes_in(payload: bytes) -> set[str]:
-    """Return the texts in a message that may be hashes."""
+    """Return the 64-digit hexadecimal texts in an encoded message, which may be hashes of blobs."""
     return {found.decode() for found in _HASH.findall(payload)}

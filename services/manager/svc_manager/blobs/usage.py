@@ -118,7 +118,7 @@ class UsageCounter:
         self._reserved[upload.key] = _Reservation(replace(upload, experiment_id=""), until)
 
     def forget(self) -> None:
-        """Recompute all counts at the next query."""
+        """Drop all counts, so that the next `admit` counts anew; keep the reservations."""
         self._total_bytes = None
         self._by_experiment.clear()
 
