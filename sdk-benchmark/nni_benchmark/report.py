@@ -132,7 +132,7 @@ def report_of(
 
 
 def schedule_report(runs: Runs, curves: Sequence[str], cells: Sequence[int]) -> Report:
-    """Compare all schedulers of some runs; arguments as for `report_of`."""
+    """Compute median regrets, mean ranks and head-to-heads of schedulers on learning curves."""
     ranks = [rank_table(runs, "curves", curves, after) for after in cells]
     return _made(runs, curves, cells, [table for table in ranks if table], ())
 

@@ -34,7 +34,7 @@ _ALWAYS: Final = ("numpy",)
 
 @cache
 def suite_problems() -> dict[str, Problem]:
-    """Return all problems by name."""
+    """Return all problems of the suite by name; cached, always the same objects."""
     return {problem.name: problem for problem in (*synthetic_problems(), *table_problems())}
 
 

@@ -34,7 +34,7 @@ def data_folder() -> Path:
 
 
 def path_of(name: str) -> Path:
-    """Return the path of a recorded file."""
+    """Return the path of a recorded file by its name without `.json.gz`; it need not exist."""
     return data_folder() / f"{name}{_SUFFIX}"
 
 
@@ -115,13 +115,13 @@ def _flatten(point: Configuration, names: list[str], parameters: dict[str, Any])
 
 @cache
 def load_grid(name: str) -> GridTable:
-    """Return a recorded table."""
+    """Return a recorded table of losses by name; cached."""
     return GridTable.from_json(read_text(path_of(name)))
 
 
 @cache
 def load_curves(name: str) -> CurveTable:
-    """Return recorded learning curves."""
+    """Return a recorded table of learning curves by name; cached."""
     return CurveTable.from_json(read_text(path_of(name)))
 
 

@@ -32,7 +32,7 @@ class Architecture:
     """Integer hyperparameter that is proportional to the cost of training."""
 
     def cheaper(self, parameters: dict[str, Any], part: float) -> dict[str, Any]:
-        """Return hyperparameters at a fidelity in (0, 1], which is the fraction of the cost."""
+        """Return hyperparameters, the effort one times a part in (0, 1], not below its least."""
         lower = self.space[self.effort]["_value"][0]
         return {**parameters, self.effort: max(lower, round(part * parameters[self.effort]))}
 

@@ -40,7 +40,7 @@ class DigitsTable:
         """Quality of the fit by field."""
 
     def accuracy(self, cell: Mapping[str, str], field: str = "valid_acc") -> float:
-        """Return the accuracy of a cell, by default on validation data.
+        """Return a cell's accuracy in percent, by default on validation images.
 
         Args:
             cell: edge, such as `0_1`, to operation.

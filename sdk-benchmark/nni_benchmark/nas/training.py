@@ -90,7 +90,7 @@ class CellNetwork(nn.Module):
         )
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the scores of the classes.
+        """Return the logits of the ten classes, `(images, 10)`.
 
         Args:
             images: `(batch, 1, 8, 8)`.

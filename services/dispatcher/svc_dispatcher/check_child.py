@@ -101,7 +101,7 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
 
 
 def answer(frame: bytes) -> bytes:
-    """Return the reply to a request."""
+    """Run the check that a frame's first byte names; return its encoded result or error."""
     return reply_of(_result(Check(frame[:1]), frame[1:]))
 
 

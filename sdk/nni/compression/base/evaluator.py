@@ -145,7 +145,7 @@ class Evaluator(ABC):
         self.release()
 
     def patch_loss(self, patch: LossPatch) -> None:
-        """Add a function of loss and batch, after earlier ones, that replaces each training loss.
+        """Add a function of (loss, batch), after earlier ones; its result replaces each loss.
 
         Args:
             patch: takes the loss and the batch that it was computed from, and returns the loss to

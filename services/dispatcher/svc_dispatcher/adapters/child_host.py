@@ -111,7 +111,7 @@ class _HostLines:
             self._sink.on_outputs(outputs)
 
     def on_end(self, reason: str) -> None:
-        """Pass the end of the process on."""
+        """Pass the reason of the process's end to the session."""
         self._sink.on_end(reason)
 
 

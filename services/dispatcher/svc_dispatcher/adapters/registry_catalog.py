@@ -53,7 +53,7 @@ class RegistryCatalog:
         return factory.takes_assessor(tuner)
 
     def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
-        """Return `maximize` or `minimize`, as the algorithm interprets its arguments."""
+        """Return `optimize_mode` of the arguments, else the algorithm's default, else empty."""
         defaults: Mapping[str, Any] = factory.find(_kind(kind), name).defaults
         return str(class_args.get("optimize_mode") or defaults.get("optimize_mode", ""))
 

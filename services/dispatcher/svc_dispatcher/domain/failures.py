@@ -43,5 +43,5 @@ class FailureLedger:
 
     @staticmethod
     def is_exhausted(count: int) -> bool:
-        """Return whether the limit of restarts is reached."""
+        """Return whether a count of failures in a row has reached the limit, 3."""
         return count >= ATTEMPTS

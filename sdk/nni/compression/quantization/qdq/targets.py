@@ -222,7 +222,7 @@ class StoredIntegers(nn.Module):
         self.register_buffer("stored", integers.stored(value))
 
     def forward(self, _value: Tensor) -> Tensor:
-        """Return the parameter; its values count in a runtime only."""
+        """Return DequantizeLinear of the integers, valid in a runtime only; ignore the argument."""
         return dequantized(self.stored, self.scale, self.zero_point, self.axis)
 
 
