@@ -21,7 +21,7 @@ def run_conversion(
     source: str,
     arguments: Sequence[str] | None = None,
 ) -> int:
-    """Convert the files that a command line names to a database; return the exit status.
+    """Convert a command line's source to a database, print its path; return 0, or 1 if it is bad.
 
     Args:
         convert: converter of the benchmark.

@@ -23,7 +23,7 @@ _REDUCTIONS: Final = (None, "none", "mean")
 
 
 def check_reduction(reduction: str | None) -> None:
-    """Raise ValueError unless `reduction` is known.
+    """Raise ValueError unless `reduction` is None, `"none"` or `"mean"`.
 
     Args:
         reduction: argument of a query function.
@@ -69,7 +69,7 @@ class BenchmarkDatabase:
         reduction: str | None = None,
         include_intermediates: bool = False,
     ) -> Generator[Row, None, None]:
-        """Yield the trials whose config fulfils all conditions, ordered by id.
+        """Yield rows of trials, or means per config, that match all conditions; None matches all.
 
         Args:
             conditions: field of the config to its value; None matches every value. Dictionaries

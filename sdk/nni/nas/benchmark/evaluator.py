@@ -107,7 +107,7 @@ class BenchmarkEvaluator(Evaluator):
             )
 
     def evaluate(self, model: Any) -> float:  # noqa: ANN401 - a sample, or a model that has one
-        """Report a random recorded training of a model; raise if none; return the final metric.
+        """Report one recorded training, drawn at random; return its last metric (accuracy: 0 to 1).
 
         Args:
             model: sample, or executable model with a sample.

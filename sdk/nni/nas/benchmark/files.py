@@ -74,7 +74,7 @@ def benchmark_folder() -> Path:
 
 
 def _folders() -> Iterator[Path]:
-    """Yield the folders to look in: `benchmark_folder()`; an old one unless it is configured."""
+    """Yield `benchmark_folder()`, then `~/.nni/nasbenchmark` unless NASBENCHMARK_DIR is set."""
     yield benchmark_folder()
     if not os.environ.get("NASBENCHMARK_DIR"):
         yield Path("~/.nni/nasbenchmark").expanduser()
@@ -112,7 +112,7 @@ def download_benchmark(benchmark: str, progress: bool = True) -> Path:  # noqa: 
 
 
 def load_schema(schema: BenchmarkSchema) -> BenchmarkDatabase:
-    """Return the database of a benchmark by its tables.
+    """Return the database of the benchmark with these tables; raise if its file is missing.
 
     Args:
         schema: tables of the benchmark.

@@ -50,7 +50,7 @@ class Column:
 
     @property
     def averaged(self) -> bool:
-        """Whether a mean over trials makes sense: of measurements, not of seeds or texts."""
+        """Whether the values are floats, which queries average; means of other columns are NULL."""
         return self.kind is float
 
 

@@ -47,7 +47,7 @@ class SlimBenchmarkSpace(BaseModelSpace):
         return next((error for error in errors if error is not None), None)
 
     def freeze(self, sample: Sample) -> BenchmarkSample:
-        """Return the sample itself, checked.
+        """Validate a sample; return a copy of it as `BenchmarkSample`.
 
         Args:
             sample: value of each label.
@@ -118,7 +118,7 @@ class BenchmarkModelSpace(RawFormatModelSpace):
         return frozen
 
     def build_model(self) -> Any:  # noqa: ANN401 - a sample, or the space
-        """Return the sample in place of a network; the whole space if there is none."""
+        """Return the sample in place of a network; the model space if it is not frozen."""
         return self.model_space if self.sample is None else BenchmarkSample(self.sample)
 
 

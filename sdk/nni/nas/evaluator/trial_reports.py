@@ -39,7 +39,7 @@ class CallbackTrialChannel:
         }
 
     def parameters(self, index: int) -> object:
-        """Return the parameters, at every call.
+        """Return the same fixed parameters at every call.
 
         Args:
             index: which set of parameters; there is one.
@@ -48,7 +48,7 @@ class CallbackTrialChannel:
         return self._parameters
 
     def report(self, kind: MetricType, value: object) -> None:
-        """Pass a metric on, as an agent would receive it.
+        """Pass a metric, encoded as JSON and parsed again, to the function of its kind.
 
         Args:
             kind: what the metric is.

@@ -105,7 +105,7 @@ class ExecutionEngine(ABC):
         """
 
     def wait_models(self, *models: ExecutableModelSpace) -> None:
-        """Wait until models are completed.
+        """Wait until the given models, else all that were submitted, are completed.
 
         Args:
             *models: the models; none for all that were submitted.
@@ -113,7 +113,7 @@ class ExecutionEngine(ABC):
         self.wait_until(lambda: all(one.status.completed() for one in models or self.list_models()))
 
     def can_stop_models(self) -> bool:
-        """Return whether `stop_models` ends running models.
+        """Return whether `stop_models` ends running models; by default False.
 
         Returns:
             True if it does.
@@ -121,7 +121,7 @@ class ExecutionEngine(ABC):
         return False
 
     def stop_models(self, *models: ExecutableModelSpace) -> None:
-        """Stop running models; each ends as interrupted.
+        """Stop running models, which end as interrupted; by default raise RuntimeError.
 
         Args:
             *models: running models; others are ignored.
@@ -252,7 +252,7 @@ class ExecutionEngine(ABC):
         """Release all resources; the engine is unusable afterwards; by default do nothing."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that a later engine needs to continue.
+        """Return the state that a later engine needs to continue; by default empty.
 
         Returns:
             Plain values only; only `load_state_dict` reads them.
@@ -316,7 +316,7 @@ class Middleware(Reconstructible, ExecutionEngine):
             engine.register_model_event_callback(event_type, self.receive_event)
 
     def receive_event(self, event: ModelEvent) -> None:
-        """Process an event of the engine below; the base passes it to the own callbacks.
+        """Receive an event of the engine below; by default call the own callbacks with it.
 
         Args:
             event: the event; the engine below applies its default action afterwards.

@@ -50,7 +50,7 @@ def _recording(constructor: Callable[..., None]) -> Callable[..., None]:
 
 
 def construction_of(value: Any) -> Any:  # noqa: ANN401 - any object
-    """Return a traced call that constructs an object again, also in lists; others unchanged.
+    """Return a traced call that builds an object again, seed drawn; lists by item, others as is.
 
     Arguments that are such objects become calls, too. A `seed` that was not given is drawn here, so
     that each construction makes the same choices.

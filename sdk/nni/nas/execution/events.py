@@ -68,7 +68,7 @@ class ModelEvent:
 
     @property
     def default_prevented(self) -> bool:
-        """Whether the default action is left out."""
+        """Whether the default action is skipped: it was prevented, or propagation stopped."""
         return self._stopped or self._default_prevented
 
     def stop_propagation(self) -> None:

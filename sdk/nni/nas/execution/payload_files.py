@@ -44,7 +44,7 @@ class PayloadFiles:
         self._limit_bytes = limit_bytes
 
     def spill(self, document: Any) -> Any:  # noqa: ANN401 - any JSON value
-        """Return a document whose large pickles are in files.
+        """Return a copy whose pickles over the limit are in files, replaced by their SHA-256.
 
         Args:
             document: what `nni.dump` wrote, as JSON values; it stays as it is.
@@ -55,7 +55,7 @@ class PayloadFiles:
         return _mapped(document, self._spilled)
 
     def restore(self, document: Any) -> Any:  # noqa: ANN401 - any JSON value
-        """Return the document from which `spill` made this one.
+        """Return a copy with pickles read back from files; raise if one is missing or changed.
 
         Args:
             document: JSON values.

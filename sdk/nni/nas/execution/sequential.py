@@ -178,7 +178,7 @@ class SequentialExecutionEngine(ExecutionEngine):
             raise _ModelStopped
 
     def can_stop_models(self) -> bool:
-        """Return true.
+        """Return True: the next intermediate report ends a stopped model.
 
         Returns:
             True.
@@ -234,7 +234,7 @@ class SequentialExecutionEngine(ExecutionEngine):
         self.notify_change()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how much of the budget is spent.
+        """Return the spent budget: number of models, and seconds of evaluation.
 
         Returns:
             `model_count`, and `total_duration` in seconds.

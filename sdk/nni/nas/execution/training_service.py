@@ -229,7 +229,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             raise RuntimeError(f"the search has failed: {self._failure!r}") from self._failure
 
     def can_stop_models(self) -> bool:
-        """Return true.
+        """Return True: trials can be killed.
 
         Returns:
             True.
@@ -285,7 +285,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         self._open()
 
     def _open(self) -> None:
-        """At first, create or resume the experiment, and follow its log in a thread."""
+        """At the first call create or resume the experiment, and follow its log in a thread."""
         with self._opening:
             if self._listener is not None or self._is_shut_down:
                 return
@@ -384,7 +384,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
                     self._handling = False
 
     def _is_own(self, key: str, parameters: Mapping[str, Any]) -> bool:
-        """Return whether a search with this one's secret has added a trial."""
+        """Return whether this search's secret signed a trial, else warn; True without a signer."""
         if self._signer is None or self._signer.is_signed(key, parameters):
             return True
         _logger.warning("trial %s was not added by this search; it is ignored", key)
@@ -489,7 +489,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         self.notify_change()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the experiment of the platform, whose log is the record.
+        """Return the experiment's id, and the signer's secret if there is a signer.
 
         Returns:
             `experiment_id`; None before the first model. `trial_secret` with a signer: who has it
@@ -501,7 +501,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore which experiment of the platform is continued.
+        """Restore the id of the experiment to continue, and the signer's secret.
 
         Args:
             state_dict: what `state_dict` of an earlier engine returned.
@@ -511,7 +511,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             self._signer = TrialSigner(state_dict["trial_secret"])
 
     def restore_models(self, models: Iterable[ExecutableModelSpace]) -> None:
-        """Report no event of models that an earlier process has counted.
+        """Set the completed models of an earlier process, whose events are not reported again.
 
         Args:
             models: completed models, after `load_state_dict`.

@@ -35,7 +35,7 @@ class CheckpointFiles:
         self.directory = directory
 
     def exists(self) -> bool:
-        """Return whether a checkpoint was written."""
+        """Return whether the checkpoint's configuration file exists; its state may be missing."""
         return (self.directory / _CONFIG).is_file()
 
     def write_config(self, config: Mapping[str, Any]) -> None:
@@ -51,7 +51,7 @@ class CheckpointFiles:
         write_whole(path, text)
 
     def read_config(self) -> dict[str, Any]:
-        """Return the configuration.
+        """Return the written configuration; raise FileNotFoundError if there is none.
 
         Raises:
             FileNotFoundError: none was written.
@@ -107,7 +107,7 @@ class CheckpointFiles:
 
 
 def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
-    """Yield path and value of all parts of a state that are no dict, list or tuple."""
+    """Yield path and value of a state's parts that are no dict, list or tuple, and of odd keys."""
     if type(value) in {dict, OrderedDict} and isinstance(value, dict):
         for key, item in value.items():
             if type(key) not in _PLAIN:

@@ -143,7 +143,7 @@ class NasExperiment(TrialQueries):
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
         run_mode: RunMode | str = "background",
     ) -> None:
-        """Start the search and return when the strategy has ended.
+        """Run the strategy in this thread; return when it has ended, while models may still run.
 
         Args:
             port: of the page of the trials; 0: none. Without effect with the sequential engine,

@@ -28,14 +28,14 @@ _FORMATTERS: Final[dict[str | None, Callable[[ExecutableModelSpace], Any]]] = {
 
 
 def check_formatter(formatter: str | None) -> None:
-    """Raise ValueError unless a formatter is known."""
+    """Raise ValueError unless a formatter is None, `"dict"`, `"instance"` or `"code"`."""
     if formatter not in _FORMATTERS:
         known = ", ".join(repr(one) for one in _FORMATTERS)
         raise ValueError(f"formatter must be one of {known}; got {formatter!r}")
 
 
 def formatted(models: Sequence[ExecutableModelSpace], formatter: str | None) -> list[Any]:
-    """Return models in the form of a formatter.
+    """Return models as they are (None), samples, networks, or code; raise if one has no such form.
 
     Raises:
         ValueError: the formatter is unknown, or a model has no such form.

@@ -106,11 +106,11 @@ class LocalTrials:
             raise ValueError(f"value must be 1 with the sequential engine, got {value!r}")
 
     def update_max_trial_number(self, value: int) -> None:
-        """Raise an error: the limit of the engine is set before the start."""
+        """Raise RuntimeError: the limit on models is set before the start."""
         raise _unchangeable("max_trial_number", value)
 
     def update_max_experiment_duration(self, value: float | str | timedelta) -> None:
-        """Raise an error: the limit of the engine is set before the start."""
+        """Raise RuntimeError: the limit on time is set before the start."""
         raise _unchangeable("max_experiment_duration", value)
 
     def kill_trial_job(self, trial_job_id: str) -> None:

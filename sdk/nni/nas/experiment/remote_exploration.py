@@ -95,7 +95,7 @@ class RemoteExploration:
         self._client = client
 
     def status(self) -> ExplorationStatus:
-        """Return the current state, limits, trial counts, best models and errors from the manager.
+        """Fetch the state, limits, trial counts, best metric and errors from the manager.
 
         Raises:
             NotFoundError: no experiment has this id, or it is no exploration.

@@ -90,7 +90,7 @@ class TrialLog:
 
 
 def parameters_in(value: value_pb2.Value) -> Mapping[str, Any]:
-    """Return the parameters of a trial; none if they are no map."""
+    """Return a trial's parameters as a dict; {} if the value is no map."""
     found = from_value(value)
     return found if isinstance(found, dict) else {}
 

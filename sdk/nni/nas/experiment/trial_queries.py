@@ -29,7 +29,7 @@ class SearchTrials(Protocol):
         ...
 
     def get_job_metrics(self, trial_job_id: str | None = None) -> dict[str, list[TrialMetricData]]:
-        """Return metrics by trial."""
+        """Return metrics by trial id, those of one trial if an id is given."""
         ...
 
     def export_data(self) -> list[TrialResult]:

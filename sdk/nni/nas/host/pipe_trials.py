@@ -37,7 +37,7 @@ class PipeTrials:
         """Keys by trial, of the same."""
 
     def open(self, experiment_id: str | None) -> str:
-        """Return the id: the service has opened the experiment."""
+        """Return the given id, "" for None; the service has opened the experiment already."""
         return experiment_id or ""
 
     def add(self, key: str, parameters: Mapping[str, Any]) -> None:
@@ -50,7 +50,7 @@ class PipeTrials:
         self._pipe.write({"kill": trial_id})
 
     def parameters(self, trial_id: str) -> Mapping[str, Any]:
-        """Remove and return the parameters of an earlier process's trial; {} if unknown."""
+        """Remove and return an earlier process's trial parameters; KeyError for any other trial."""
         return self._parameters.pop(self._keys.pop(trial_id), {})
 
     def events(self, *, follow: bool) -> Iterator[PlatformEvent]:

@@ -22,7 +22,7 @@ Architecture = Mapping[str, Any]
 def nasbench_format_to_architecture_repr(
     adjacency_matrix: Sequence[Sequence[int]] | np.ndarray[Any, Any], labeling: Sequence[str]
 ) -> tuple[int, dict[str, Any]]:
-    """Convert a matrix and names of operations to number of vertices and architecture.
+    """Return vertex count and architecture (`op…`, `input…`) of an adjacency matrix and labels.
 
     Args:
         adjacency_matrix: square, upper triangular; entry `[u][v]` is true if an edge leads from

@@ -18,7 +18,7 @@ def query_nb101_trial_stats(
     reduction: str | None = None,
     include_intermediates: bool = False,  # noqa: FBT001, FBT002 - NNI's signature
 ) -> Generator[Row, None, None]:
-    """Yield the trials of NAS-Bench-101 that fulfil all conditions; None matches every value.
+    """Yield NAS-Bench-101 trials that match all conditions (None: any); isomorphic cells match.
 
     Args:
         arch: cell, as the field `arch` of `Nb101TrialConfig`; None matches every cell.

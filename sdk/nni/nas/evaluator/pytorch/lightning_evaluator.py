@@ -106,7 +106,7 @@ class Lightning(MutableEvaluator):
         self._callbacks = copy.deepcopy(vars(trainer)["trace_kwargs"].get("callbacks"))
 
     def evaluate(self, model: nn.Module) -> None:
-        """Train and validate a model; the module reports the metrics; raise if this is not frozen.
+        """Train and validate a model; the module reports metrics; raise if an argument is mutable.
 
         Raises:
             RuntimeError: an argument is mutable; `freeze` returns an evaluator for a sample.

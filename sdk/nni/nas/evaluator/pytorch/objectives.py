@@ -27,7 +27,7 @@ def parameter_count(model: nn.Module) -> int:
 
 
 def parameter_bytes(model: nn.Module) -> int:
-    """Return the memory that parameters and buffers of a network take.
+    """Return the bytes of a network's parameters and buffers; shared tensors count once.
 
     Args:
         model: network.
@@ -81,7 +81,7 @@ class ForwardTime:
         self.clock = clock
 
     def __call__(self, model: nn.Module) -> float:
-        """Return the median time of a pass, in seconds.
+        """Return the median seconds of a forward pass, without warm-ups, in eval mode and no_grad.
 
         Args:
             model: network.

@@ -141,7 +141,7 @@ class SupervisedLearningModule(LightningModule):
             nni.report_intermediate_result(metrics)
 
     def teardown(self, stage: str) -> None:
-        """Report validation's last metrics, or after a fit without them its own, as final result.
+        """Report the last validation metrics as final result; after a fit without any, training's.
 
         Args:
             stage: what has ended: `fit` or `validate`.

@@ -160,7 +160,7 @@ class CrossGraphOptimization(Middleware):
             self.dispatch_model_event(TrainingEndEvent(model, ModelStatus.Interrupted))
 
     def _next_group(self) -> list[GraphModelSpace]:
-        """Take the next trial's models off the queues; none if they wait; needs the lock."""
+        """Dequeue one trial's models: a retry alone, or a full or overdue group; needs the lock."""
         free = self.devices - sum(len(group) for _, group in self._running.values())
         size = min(free, self._limit)
         if size < 1:
@@ -176,14 +176,14 @@ class CrossGraphOptimization(Middleware):
         return group
 
     def _end_waiting_time(self) -> None:
-        """Cancel the timer of the queue, which is empty; with the lock."""
+        """Cancel the queue's timer and its overdue mark; the caller holds the lock."""
         self._is_overdue = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def receive_event(self, event: ModelEvent) -> None:
-        """Pass an event to each model of its trial; at the end of a trial start further ones.
+        """Pass a trial's event to its models, or queue them alone if it failed; start next trials.
 
         Args:
             event: event of the engine below.

@@ -14,7 +14,7 @@ _RESULT: Final = f"{FUNCTION_PREFIX}{__name__}.result"
 
 
 def can_share_inputs(one: GraphModelSpace, other: GraphModelSpace) -> bool:
-    """Return whether two models take the same inputs.
+    """Return whether two models have the same number of inputs.
 
     Args:
         one: frozen model.

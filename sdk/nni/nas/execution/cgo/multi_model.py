@@ -82,7 +82,7 @@ class MultiModelLightningModule(LightningModule):
         return sum(losses[1:], losses[0])
 
     def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
-        """Log the losses of a batch, and add it to the metrics.
+        """Log each model's loss of a batch, and update its metric.
 
         Args:
             batch: inputs and targets.
@@ -100,7 +100,7 @@ class MultiModelLightningModule(LightningModule):
         return Adam(self.parameters(), lr=_RATE)
 
     def on_train_epoch_end(self) -> None:
-        """Compute the metrics of the training."""
+        """Compute, log and reset each model's training metric; report nothing."""
         self._compute("train")
 
     def on_validation_epoch_end(self) -> None:
