@@ -45,7 +45,7 @@ class LatencyFilter:
         self._predict = _prediction(predictor, predictor_version)
 
     def __call__(self, model: Any) -> bool:  # noqa: ANN401 - of any format
-        """Return whether a model is admitted.
+        """Return whether a model's latency is below the threshold; with `reverse`, not below.
 
         Args:
             model: executable model; a profiler reads its `sample`.

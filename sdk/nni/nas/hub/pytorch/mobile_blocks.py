@@ -18,7 +18,7 @@ _KEPT: Final = 0.9
 
 
 def make_divisible(channels: float, divisor: int = 8) -> int:
-    """Return the multiple that is nearest to a number of channels.
+    """Return the multiple of `divisor` nearest to a number of channels, at least 90 % of it.
 
     Args:
         channels: wanted number.
@@ -141,7 +141,7 @@ class InvertedResidual(nn.Module):
         self.has_shortcut = stride == 1 and is_same_number(in_channels, out_channels)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the output of the block.
+        """Return the block's output, plus the input if the stride is 1 and the channels agree.
 
         Args:
             inputs: `(batch, in_channels, height, width)`.

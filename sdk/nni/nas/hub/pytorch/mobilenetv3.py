@@ -145,7 +145,7 @@ class MobileNetV3Space(SpaceWithSearchedModels, label_prefix="mobilenetv3"):
         return frozen
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the logits.
+        """Return the logits `(batch, num_labels)` of images `(batch, 3, height, width)`.
 
         Args:
             inputs: `(batch, 3, height, width)`.

@@ -123,7 +123,7 @@ class NasBench101(ModelSpace, label_prefix="nasbench101"):
         return frozen
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the logits.
+        """Return the logits `(batch, num_labels)`; raise RuntimeError unless the space is frozen.
 
         Args:
             inputs: `(batch, 3, height, width)`.

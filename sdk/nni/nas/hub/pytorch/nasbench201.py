@@ -159,7 +159,7 @@ class NasBench201(ModelSpace, label_prefix="nasbench201"):
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the logits.
+        """Return the logits `(batch, num_labels)` of images `(batch, 3, height, width)`.
 
         Args:
             inputs: `(batch, 3, height, width)`.

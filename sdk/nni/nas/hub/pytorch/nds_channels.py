@@ -11,7 +11,7 @@ STAGES: Final = 3
 
 
 def stage_lengths(num_cells: int) -> list[int]:
-    """Return how many cells each stage has.
+    """Return the numbers of cells of the three stages, equal up to 1; later stages get the rest.
 
     Args:
         num_cells: number of all cells.

@@ -80,7 +80,7 @@ class FactorizedReduce(nn.Module):
         self.norm = MutableBatchNorm2d(out_channels)
 
     def forward(self, inputs: Tensor, size: int) -> Tensor:
-        """Return the activated, projected, normalized input, halved if above the size.
+        """Return the activated, projected, normalized input, halved until its height is `size`.
 
         Args:
             inputs: `(batch, in_channels, height, width)`.

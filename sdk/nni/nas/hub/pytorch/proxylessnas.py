@@ -95,7 +95,7 @@ class ProxylessNAS(SpaceWithSearchedModels, label_prefix="proxylessnas"):
         return {name: SearchedModel(value, "ImageNet") for name, value in accuracies.items()}
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the logits.
+        """Return the logits `(batch, num_labels)` of images `(batch, 3, height, width)`.
 
         Args:
             inputs: `(batch, 3, height, width)`.

@@ -35,7 +35,7 @@ class SearchedModel:
 
     @staticmethod
     def weights_file(name: str) -> str:
-        """Return the name of the file of the weights.
+        """Return the file name of a network's weights, `<name>.pth`.
 
         Args:
             name: name of the network.
@@ -60,7 +60,7 @@ class SpaceWithSearchedModels(ModelSpace):
 
     @classmethod
     def searched_models(cls) -> dict[str, SearchedModel]:
-        """Return the networks that were found in this space.
+        """Return the published networks of this space by name; by default none.
 
         Returns:
             Name to network; of spaces without any, none.

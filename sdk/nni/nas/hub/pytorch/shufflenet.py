@@ -147,7 +147,7 @@ class ShuffleNetSpace(SpaceWithSearchedModels, label_prefix="shufflenet"):
         return {"spos": SearchedModel(74.14, "ImageNet", sample)}
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the logits.
+        """Return the logits `(batch, num_labels)` of images `(batch, 3, height, width)`.
 
         Args:
             inputs: `(batch, 3, height, width)`.

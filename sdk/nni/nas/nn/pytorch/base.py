@@ -140,7 +140,7 @@ class MutableModule(Mutable, nn.Module):
         return list(vars(self).get(_MUTABLES, ()))
 
     def named_mutable_descendants(self) -> Iterator[tuple[str, "MutableModule"]]:
-        """Yield the nearest modules below this one that are mutables.
+        """Yield name and module of the nearest mutable modules below, each once, none inside them.
 
         Yields:
             Name relative to this module, and module. Modules inside the latter do not follow.
@@ -157,7 +157,7 @@ class MutableModule(Mutable, nn.Module):
     def simplify(
         self, is_leaf: Callable[[Mutable], bool] | None = None
     ) -> dict[str, LabeledMutable]:
-        """Return the leaves by label, in the order of discovery.
+        """Return the leaves by label; cached until a module or mutable inside is exchanged.
 
         The result is computed again when a module inside, or a registered mutable, has been added,
         removed or exchanged since.

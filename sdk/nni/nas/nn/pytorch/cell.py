@@ -159,7 +159,7 @@ class Cell(MutableModule):
         return cell, True
 
     def forward(self, *inputs: Any) -> Any:  # noqa: ANN401 - tensors, or one list of them
-        """Return the nodes of the output concatenated, by the postprocessor if there is one.
+        """Return the output nodes concatenated, passed through the postprocessor if there is one.
 
         Args:
             *inputs: one tensor for each predecessor, or one list of them.

@@ -137,7 +137,7 @@ class LayerChoice(MutableModule):
         return self[self._default]
 
     def graph_form(self) -> AlternativesForm:
-        """Return the candidates by name."""
+        """Return the choice and its candidates by name, for the graph format."""
         return AlternativesForm(self._choice, {name: self[name] for name in self._names})
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:

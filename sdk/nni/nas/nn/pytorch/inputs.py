@@ -49,7 +49,7 @@ class ChosenInputs(nn.Module):
         self.n_candidates = n_candidates
 
     def forward(self, candidate_inputs: Sequence[Tensor]) -> Any:  # noqa: ANN401 - see the class
-        """Return the chosen tensors, reduced.
+        """Return the chosen tensors reduced to one; a list for `none`, None if none is chosen.
 
         Args:
             candidate_inputs: all tensors.
@@ -129,7 +129,7 @@ class InputChoice(MutableModule):
         weights: Sequence[float] | None = None,
         label: str | None = None,
     ) -> nn.Module:
-        """Return the inputs that a sample chooses.
+        """Return a `ChosenInputs` of the inputs that a sample chooses.
 
         Args:
             sample: value of each label.
@@ -156,7 +156,7 @@ class InputChoice(MutableModule):
         return list(self._default)
 
     def graph_form(self) -> SelectionForm:
-        """Return the choice and the reduction."""
+        """Return the choice, number of inputs and reduction, for the graph format."""
         return SelectionForm(self.choice, self.n_candidates, self.reduction)
 
     def freeze(self, sample: Sample) -> ChosenInputs:
@@ -165,7 +165,7 @@ class InputChoice(MutableModule):
         return ChosenInputs(chosen, self.reduction, n_candidates=self.n_candidates)
 
     def forward(self, candidate_inputs: Sequence[Tensor]) -> Any:  # noqa: ANN401 - see ChosenInputs
-        """Return the tensors of the default choice, reduced.
+        """Return the tensors of the default choice reduced to one; a list for `none`.
 
         Args:
             candidate_inputs: all tensors.

@@ -159,7 +159,7 @@ class ModelSpace(MutableModule, BaseModelSpace):
         return build
 
     def graph_form(self) -> GraphForm | None:
-        """Return None: a space is a graph of its own."""
+        """Return None: a space is a graph of its own; raise TypeError if it registers values."""
         check_has_no_values(self)
         return None
 

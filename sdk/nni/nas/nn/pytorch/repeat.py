@@ -123,7 +123,7 @@ class Repeat(MutableModule):
         return None
 
     def graph_form(self) -> RepetitionForm:
-        """Return depth and blocks."""
+        """Return the choice of the depth and all blocks, for the graph format."""
         return RepetitionForm(self.depth_choice, list(self.blocks))
 
     def freeze(self, sample: Sample) -> nn.Sequential:

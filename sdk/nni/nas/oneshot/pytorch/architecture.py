@@ -140,7 +140,7 @@ class ArchitectureWeights(nn.Module):
             self._drawn, self._constant = before
 
     def distribution(self) -> dict[str, Tensor]:
-        """Return the probabilities of all choices, without noise.
+        """Return the softmax of each choice's logits by label, without noise; differentiable.
 
         Returns:
             `(values,)` by label; differentiable.
@@ -148,7 +148,7 @@ class ArchitectureWeights(nn.Module):
         return {label: functional.softmax(self.logits(label), -1) for label in self._values}
 
     def best(self) -> Sample:
-        """Return the most probable value of each leaf.
+        """Return the most probable value of each leaf by label; a list for a multiple choice.
 
         Returns:
             Values by label: of `CategoricalMultiple`, the indices of the most probable ones in

@@ -34,7 +34,7 @@ class AttentionSlicing(LayerSlicing):
     searchable: ClassVar[tuple[str, ...]] = ("embed_dim", "num_heads", "kdim", "vdim", "dropout")
 
     def storage(self, options: Sequence[Arguments]) -> nn.Module:
-        """Return a new attention with the largest embedding, key and value."""
+        """Return a new attention of one head with the largest sizes of embedding, key and value."""
         embedding = max(option["embed_dim"] for option in options)
         sizes = [widths(option) for option in options]
         return nn.MultiheadAttention(

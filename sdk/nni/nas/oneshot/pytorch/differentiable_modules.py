@@ -31,7 +31,7 @@ class Mixing(SuperModule):
 
     @property
     def architecture(self) -> ArchitectureWeights:
-        """Logits of the supernet; a module in a tuple is no part of this one."""
+        """Architecture weights of the supernet, which are no submodule of this module."""
         return self._weights[0]
 
 

@@ -65,7 +65,7 @@ class DifferentiableLightningModule(ManualOneShotLightningModule):
         self.temperature = temperature
 
     def architecture_optimizers(self) -> list[Optimizer]:
-        """Return the optimizer of the logits."""
+        """Return one Adam optimizer of all logits, in a list."""
         logits = self.architecture.parameters()
         return [Adam(logits, self.arc_learning_rate, betas=BETAS, weight_decay=WEIGHT_DECAY)]
 
@@ -157,11 +157,11 @@ class DifferentiableLightningModule(ManualOneShotLightningModule):
         )
 
     def export(self) -> Sample:
-        """Return the most probable value of each label."""
+        """Return the most probable value of each label; cells get their strongest edges."""
         return self._completed(self.architecture.best())
 
     def export_sampled(self) -> Sample:
-        """Return a sample of the learned distribution.
+        """Return a random sample of the learned distribution; cells get their strongest edges.
 
         Returns:
             Values by label; cells have their best edges.

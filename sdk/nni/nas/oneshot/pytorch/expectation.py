@@ -52,7 +52,7 @@ class Expectation:
             raise TypeError(f"expression must be a MutableExpression, got {expression!r}")
 
     def under(self, weights: Weights) -> Tensor:
-        """Return the expected value.
+        """Return the expected value under probabilities by label: 0-dimensional, differentiable.
 
         Args:
             weights: probability of each value by label.

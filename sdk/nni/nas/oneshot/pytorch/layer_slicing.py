@@ -70,7 +70,7 @@ class LayerSlicing(ABC):
         """
 
     def run(self, storage: nn.Module, arguments: Arguments, inputs: tuple[Any, ...]) -> Any:  # noqa: ANN401 - attention returns a pair, others a tensor
-        """Return the output of one option.
+        """Return the output of a layer with one option's sizes and slices of the shared weights.
 
         Args:
             storage: layer that `storage` made.
@@ -84,7 +84,7 @@ class LayerSlicing(ABC):
         return torch.func.functional_call(storage, state, inputs)
 
     def plan(self, storage: nn.Module, options: Sequence[Arguments]) -> Plan:
-        """Return the constant tensors that `mix` needs for these options.
+        """Return the constant tensors that `mix` needs for these options; by default none.
 
         Args:
             storage: layer that `storage` made.
@@ -127,7 +127,7 @@ class LayerSlicing(ABC):
         return expected_output(outputs, probabilities)
 
     def narrowed(self, value: Any, arguments: Arguments) -> Any:  # noqa: ANN401 - inputs may be masks or None
-        """Return an input of the largest size cut to the size of one option.
+        """Return an input cut to the size of one option; by default unchanged.
 
         Args:
             value: input of the layer.

@@ -59,12 +59,12 @@ class MixedLayer(SuperModule, MutableModule):
         }
 
     def leaf_mutables(self, is_leaf: Callable[[Mutable], bool]) -> Iterable[LabeledMutable]:
-        """Yield the labels that the arguments depend on."""
+        """Return the leaves that the arguments depend on, whatever `is_leaf` returns."""
         del is_leaf
         return list(self.leaves.values())
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
-        """Return why a sample has no value for an argument, None if it has all."""
+        """Return the first error of a sample that fits not all leaves of the arguments, or None."""
         errors = (leaf.check_contains(sample) for leaf in self.leaves.values())
         return next((error for error in errors if error is not None), None)
 

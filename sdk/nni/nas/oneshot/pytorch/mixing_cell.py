@@ -88,7 +88,7 @@ class MixingCell(SuperModule, MutableModule):
         return next((error for error in errors if error is not None), None)
 
     def forward(self, *inputs: Any) -> Any:  # noqa: ANN401 - tensors, or one list of them
-        """Return the output of the cell: all nodes concatenated, by a postprocessor if any.
+        """Return all nodes concatenated, passed through the postprocessor if there is one.
 
         Args:
             *inputs: one tensor for each predecessor, or one list of them.

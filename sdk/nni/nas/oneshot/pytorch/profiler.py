@@ -96,7 +96,7 @@ class ProfilerPenalty:
         loss: Tensor,
         architecture: Any,  # noqa: ANN401 - sample or probabilities, by subclass
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the loss with the penalty, and its parts.
+        """Return the penalized loss, and a dict of its parts without gradients.
 
         Args:
             loss: 0-dimensional tensor.
@@ -262,7 +262,7 @@ def combined(loss: Tensor, normalized: Tensor, scale: float, aggregate: Aggregat
 
 
 def expectation_penalty(penalty: object) -> ExpectationProfilerPenalty | None:
-    """Return the penalty of a differentiable search by the argument `penalty`; None: none.
+    """Return a penalty for differentiable search, built if a mapping; None for None; else raise.
 
     Args:
         penalty: penalty, its arguments as a mapping, or None.
@@ -277,7 +277,7 @@ def expectation_penalty(penalty: object) -> ExpectationProfilerPenalty | None:
 
 
 def sample_penalty(penalty: object) -> SampleProfilerPenalty | None:
-    """Return the penalty of a sampling search by the argument `penalty`; None: none.
+    """Return a penalty for sampling search, built if a mapping; None for None; else raise.
 
     Args:
         penalty: penalty, its arguments as a mapping, or None.

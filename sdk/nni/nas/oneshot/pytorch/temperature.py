@@ -51,7 +51,7 @@ class LinearTemperature:
             )
 
     def at(self, epoch: int, total: int) -> float:
-        """Return the temperature of an epoch."""
+        """Return the temperature after `epoch` of `total` epochs: linear from `init` to `min`."""
         done = min(epoch / max(total, 1), 1.0)
         return (1 - done) * (self.init - self.min) + self.min
 

@@ -107,7 +107,7 @@ class BaseOneShotLightningModule(LightningModule):
     # What algorithms use and provide
 
     def export(self) -> Sample:
-        """Return the architecture that the search prefers.
+        """Return the architecture that the search prefers; by default raise TypeError.
 
         Returns:
             Values by label.
@@ -152,7 +152,7 @@ class BaseOneShotLightningModule(LightningModule):
 
 
 def trainable(loss: Tensor) -> Tensor:
-    """Return a loss whose backward pass is no error if it depends on no weight.
+    """Return the loss; a detached one that requires gradients if it depends on no weight.
 
     Args:
         loss: 0-dimensional tensor, of a path without weights for example.
@@ -204,11 +204,11 @@ class ManualOneShotLightningModule(BaseOneShotLightningModule):
         self._weights: list[nn.Parameter] = []
 
     def architecture_optimizers(self) -> list[Optimizer]:
-        """Return optimizers of the architecture, which precede the one of the weights."""
+        """Return optimizers of the architecture, which precede that of the weights; here none."""
         return []
 
     def configure_optimizers(self) -> Any:  # noqa: ANN401 - as Lightning's
-        """Return optimizers of architecture and weights, and schedulers; raise unless it is one."""
+        """Return architecture optimizers, the inner module's only one, and schedulers; or raise."""
         optimizers, self._schedules = optimizers_and_schedules(
             self.training_module.configure_optimizers()
         )
@@ -253,7 +253,7 @@ class ManualOneShotLightningModule(BaseOneShotLightningModule):
         return loss.detach()
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        """Clip the gradient of the weights, which mixed precision has unscaled by now."""
+        """Clip the weights' gradient, if configured; then call the inner module's hook."""
         if self.gradient_clip_val is not None and not self.is_architecture(optimizer):
             parameters = [one for group in optimizer.param_groups for one in group["params"]]
             nn.utils.clip_grad_norm_(parameters, self.gradient_clip_val)

@@ -137,7 +137,7 @@ def samples_of(leaves: Mapping[str, LabeledMutable], *, reason: str) -> Iterator
 def tabulated(
     leaves: Mapping[str, LabeledMutable], function: Callable[[Sample], Any], *, reason: str
 ) -> Number:
-    """Return the expression whose value for each combination of values is computed now.
+    """Return an expression that looks up a function's results, computed now per combination.
 
     Args:
         leaves: mutables by label; without any the function is called once.

@@ -117,7 +117,7 @@ class LatencyTable:
         Path(path).write_text(json.dumps(self.rows, indent=1, sort_keys=True), "utf-8")
 
     def measure(self, layer: nn.Module, inputs: Sequence[Any]) -> float:
-        """Return the latency of a layer; it runs unless the table has it.
+        """Return a layer's latency in milliseconds; measure and store it if the table lacks it.
 
         Args:
             layer: layer without mutables.

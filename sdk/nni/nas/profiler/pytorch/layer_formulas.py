@@ -201,7 +201,7 @@ SHAPE_FORMULAS: dict[Any, ShapeFormula] = {
 
 
 def _elements(shape: MutableShape) -> Number:
-    """Return the number of elements of one sample."""
+    """Return the number of elements of a shape without its first dimension, the batch."""
     return product(shape[1:])
 
 
@@ -341,7 +341,7 @@ def formula_of(module: nn.Module, formulas: dict[Any, Any]) -> Any:  # noqa: ANN
 
 
 def checked_class(module_type: object) -> None:
-    """Raise TypeError unless a formula can be registered for a class.
+    """Raise TypeError unless an object is a class of `torch.nn.Module`.
 
     Args:
         module_type: must be a class of modules.

@@ -77,7 +77,7 @@ def mark_leaf(module_type: type[nn.Module]) -> type[nn.Module]:
 
 
 def example_shapes(args: Any) -> tuple[Any, ...]:  # noqa: ANN401 - tensors, nested
-    """Return example inputs without their data.
+    """Return example inputs as a tuple, with shapes in place of tensors.
 
     Args:
         args: tensor, or tuple of inputs.

@@ -88,7 +88,7 @@ class UnaryFunction(nn.Module):
         self.beta = _parameter(name, "unary")
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the function's value.
+        """Return the function of each element, in the input's shape.
 
         Args:
             x: of any shape.
@@ -124,7 +124,7 @@ class BinaryFunction(nn.Module):
         self.beta = _parameter(name, "binary")
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the function's value.
+        """Return the function of `x[0]` and `x[1]`, elementwise, without the first dimension.
 
         Args:
             x: `(2, *)`: the two tensors, stacked, so that a choice of functions has one input.

@@ -68,7 +68,7 @@ class NasBench101CellConstraint(ConstructorRecord, Constraint):
 
     @property
     def prefix(self) -> str:
-        """What precedes the names of the choices in their labels."""
+        """Prefix of the choices' labels: the own label up to its last `/`."""
         scope, separator, _ = self.label.rpartition(SEPARATOR)
         return scope + separator
 
@@ -100,7 +100,7 @@ class NasBench101CellConstraint(ConstructorRecord, Constraint):
         )
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
-        """Return a violation if the graph has too many edges, or no path to the output."""
+        """Return an error for a missing label, a wrong number of vertices or edges, or no path."""
         found = self.graph(sample)
         return found.inside(self.label) if isinstance(found, SampleValidationError) else None
 
