@@ -6,7 +6,7 @@ __all__ = ["BaseModelSpace"]
 
 
 class BaseModelSpace(Mutable):
-    """Set of networks: the network that a user writes, or that with its evaluator.
+    """Base of model spaces: mutables whose `freeze` returns one network of the space.
 
     A strategy samples and enumerates it by the methods of `nni.mutable.Mutable`; `freeze` returns
     one network.

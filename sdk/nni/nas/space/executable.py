@@ -191,7 +191,7 @@ class ExecutableModelSpace(BaseModelSpace):
         return self.evaluator.evaluate(self.executable_model())
 
     def take_result(self, metric: object) -> object:
-        """Return the metric of a result that the model's trial has reported.
+        """Return the metric of a result that a trial reported; by default the result itself.
 
         A model that is more than one network takes from it what it has found.
 

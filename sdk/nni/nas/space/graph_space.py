@@ -273,7 +273,7 @@ class GraphModelSpace(ExecutableModelSpace):
         return frozen
 
     def model_leaves(self, is_leaf: Callable[[Mutable], bool]) -> Iterable[LabeledMutable]:
-        """Yield the dimensions of the mutators; the usual ones are found once."""
+        """Return the leaves of the mutators; cached for the default `is_leaf`."""
         if is_leaf is is_labeled and self._leaves is not None:
             return self._leaves
         with self.mutators.bind_model(self):
@@ -345,7 +345,7 @@ class GraphModelSpace(ExecutableModelSpace):
 
 
 def inline_mutators(leaves: Mapping[str, LabeledMutable]) -> list[Mutator]:
-    """Return the mutators of the choices that are written into a model.
+    """Return one `InlineMutator` of a model's leaves, in a list; an empty list without leaves.
 
     Args:
         leaves: leaves of the model by label.

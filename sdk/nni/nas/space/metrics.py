@@ -50,7 +50,7 @@ class Metrics:
         self._final = self._checked(value)
 
     def add_intermediate(self, metric: object) -> None:
-        """Append an intermediate metric.
+        """Append an intermediate metric; if strict, convert it to a float or raise ValueError.
 
         Args:
             metric: number, or a dict with a number at `default`; anything if not strict.

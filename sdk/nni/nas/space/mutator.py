@@ -75,7 +75,7 @@ class MutationSampler:
         return candidates[0]
 
     def mutation_start(self, mutator: Mutator, model: Model) -> None:
-        """Prepare for the choices of a mutator; does nothing.
+        """Prepare for the choices of a mutator; by default do nothing.
 
         Args:
             mutator: mutator that begins.
@@ -83,7 +83,7 @@ class MutationSampler:
         """
 
     def mutation_end(self, mutator: Mutator, model: Model) -> None:
-        """Finish after the choices of a mutator; does nothing.
+        """Finish after the choices of a mutator; by default do nothing.
 
         Args:
             mutator: mutator that has ended.
@@ -105,7 +105,7 @@ class FirstChoices(MutationSampler):
 
 @dataclass(frozen=True)
 class RandomChoices(MutationSampler):
-    """Sampler of random candidates: the same ones each time, for the same seed and mutator."""
+    """Sampler of random candidates, determined by its seed and the index of the choice."""
 
     seed: int
     """Seed of the draws."""
@@ -207,7 +207,7 @@ def _bound_model(mutator: Mutable) -> Model:
 
 
 class Mutator(LabeledMutable):
-    """Change of a graph, with choices inside.
+    """Base of mutators: changes of a graph model, whose choices a sampler makes.
 
     A subclass implements `mutate`. In a space it is one dimension, whose value is a sampler, since
     its choices may depend on each other and on the model; those of a `StationaryMutator` do not.
@@ -373,7 +373,7 @@ class Mutator(LabeledMutable):
         return sampler.candidates, mutated
 
     def check_value(self, value: Any) -> str | None:  # noqa: ANN401 - it is to be checked
-        """Return the rule of values, which are samplers, None for one."""
+        """Return None for a `MutationSampler`, else the text of what the value must be."""
         return None if isinstance(value, MutationSampler) else "a MutationSampler"
 
     def default_value(self) -> MutationSampler:

@@ -76,7 +76,7 @@ class RawFormatModelSpace(ExecutableModelSpace):
         return frozen
 
     def build_model(self) -> Any:  # noqa: ANN401 - a module, usually
-        """Return a copy of the network of the sample; the whole space if there is none."""
+        """Return the sample's network, copied unless a supernet's; without sample the space."""
         if self.sample is None:
             return self.model_space
         network = self.model_space.freeze(self.sample)
@@ -85,7 +85,7 @@ class RawFormatModelSpace(ExecutableModelSpace):
         return _parted(network, self.model_space)
 
     def model_leaves(self, is_leaf: Callable[[Mutable], bool]) -> Iterable[LabeledMutable]:
-        """Yield the leaves of the live space; the usual ones come from its cache."""
+        """Return the leaves of the live space; cached for the default `is_leaf`."""
         if is_leaf is is_labeled:
             return self.model_space.simplify().values()
         return self.model_space.leaf_mutables(is_leaf)

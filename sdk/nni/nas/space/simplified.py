@@ -160,7 +160,7 @@ class SimplifiedModelSpace(ExecutableModelSpace):
 
 
 def _packed(value: Any) -> Any:  # noqa: ANN401 - any value of a sample
-    """Return a value whose tuples survive JSON."""
+    """Return a value with tuples as dicts of one key, so that JSON keeps them apart from lists."""
     if isinstance(value, tuple):
         return {_TUPLE: [_packed(one) for one in value]}
     return [_packed(one) for one in value] if isinstance(value, list) else value

@@ -33,7 +33,7 @@ class DelegatedStrategy(Strategy):
         return model_space
 
     def state_dict(self) -> dict[str, Any]:
-        """Return nothing: the log of the platform is the record.
+        """Return an empty dict: the log of the platform is the record.
 
         Returns:
             An empty dict.

@@ -89,7 +89,7 @@ class DrawingStrategy(Strategy):
         return sample
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the models that were drawn, but for those that run, and the state of the draws.
+        """Return keys of the drawn samples, without running ones, and the random state.
 
         Returns:
             `dedup_history`, `random_state`, and what a subclass adds.
@@ -100,7 +100,7 @@ class DrawingStrategy(Strategy):
             return {**history, "random_state": random_state(self._random), **self._own_state()}
 
     def _own_state(self) -> dict[str, Any]:
-        """Return the entries that a subclass adds to the state; called with the lock held."""
+        """Return the entries that a subclass adds to the state, with the lock held; here none."""
         return {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

@@ -75,7 +75,7 @@ class _Dimension(ABC):
 
     @abstractmethod
     def value(self, label: str, configuration: Mapping[str, Any]) -> object:
-        """Return the value of the leaf."""
+        """Return the leaf's value that a tuner's configuration stands for."""
 
 
 class _Choice(_Dimension):
@@ -175,7 +175,7 @@ def _dimension_of(leaf: LabeledMutable) -> _Dimension:
 
 
 def _numerical(leaf: Numerical) -> _Dimension:
-    """Return the type of tuners for a distribution; the quantile of one that has none."""
+    """Return the dimension of a number: a distribution that tuners know, else a quantile."""
     step = [] if leaf.quantize is None else [leaf.quantize]
     log = "log" if leaf.log_distributed else ""
     prefix = f"q{log}" if step else log

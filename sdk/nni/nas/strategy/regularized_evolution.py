@@ -151,7 +151,7 @@ class RegularizedEvolution(DrawingStrategy):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the population and the draws.
+        """Restore population, number of ended models, drawn samples and random state.
 
         Args:
             state_dict: what `state_dict` returned.

@@ -80,7 +80,7 @@ class DeduplicationHelper:
         self._history.clear()
 
     def state_dict(self, without: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """Return the samples that were seen.
+        """Return keys of the seen samples, without the given ones.
 
         Args:
             without: samples to leave out, because their models have not ended.

@@ -49,7 +49,7 @@ def get_importable_name(
     symbol: type[Any] | Any,  # noqa: ANN401 - any class or function
     relocate_module: bool = False,  # noqa: FBT001, FBT002 - spelled so by the specification
 ) -> str:
-    """Return the full name by which a class or function is imported, of a script by its file.
+    """Return a class's or function's full name; with `relocate_module` a script by its file.
 
     Args:
         symbol: class or function; an object that was made by a traced class stands for the class.

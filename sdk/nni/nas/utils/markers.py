@@ -57,7 +57,7 @@ def basic_unit(cls: _C, basic_unit_tag: bool = True) -> _C:  # noqa: FBT001, FBT
 
 
 def is_basic_unit(cls_or_instance: object) -> bool:
-    """Return whether a graph holds the module as one node.
+    """Return whether a module, or class of modules, is marked as one node of a graph.
 
     Args:
         cls_or_instance: class of modules, or a module.
@@ -74,7 +74,7 @@ def is_basic_unit(cls_or_instance: object) -> bool:
 
 
 def is_model_wrapped(cls_or_instance: object) -> bool:
-    """Return whether a class records how its instances were constructed, as a whole model.
+    """Return whether an object is a model space, or a class of such.
 
     Args:
         cls_or_instance: class of modules, or a module.

@@ -200,7 +200,7 @@ class _GraphWriter:
 
 
 def _form_of(module: nn.Module, python_name: str) -> GraphForm | None:
-    """Return the graph form of a mutable module; None of others, and of those that graphs enter."""
+    """Return a mutable module's graph form; None if it is no mutable, or a graph of its own."""
     ask: Callable[[], GraphForm | None] | None = getattr(module, "graph_form", None)
     if ask is None:
         return None

@@ -66,7 +66,7 @@ class _SourceWriter:
         self.modules: set[str] = {"torch"}
 
     def class_source(self, program: Program) -> str:
-        """Return the source code of a class.
+        """Return the source code of a program's module class; collect the imports that it needs.
 
         Args:
             program: what its `forward` does.

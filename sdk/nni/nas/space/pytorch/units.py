@@ -76,7 +76,7 @@ def constructed(symbol: type, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 
 
 def _recovered_arguments(module: nn.Module) -> dict[str, Any]:
-    """Return the arguments that a module of torch has as attributes; raise if they are not all."""
+    """Return a torch module's non-default arguments from its attributes; raise if not all exist."""
     arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(type(module)).parameters.items():
         if name in _TENSOR_FACTORY or parameter.kind not in _KINDS_BY_NAME:

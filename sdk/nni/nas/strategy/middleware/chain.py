@@ -62,7 +62,7 @@ class Chain(Strategy):
 
     @property
     def strategy(self) -> Strategy:
-        """The strategy."""
+        """Strategy that decides on the models, without the middleware."""
         return self._strategy
 
     @property

@@ -95,7 +95,7 @@ class Deduplication(StrategyMiddleware):
             self.end_model(model, ModelStatus.Invalid)
 
     def receive_event(self, event: ModelEvent) -> None:
-        """Pass an event up; replay it for the duplicates of a model that has ended.
+        """Pass an event up; at a model's end replay its metrics and status for waiting duplicates.
 
         Args:
             event: the event.
@@ -137,7 +137,7 @@ class Deduplication(StrategyMiddleware):
         return {"seen": seen, "duplicates_in_a_row": self._patience.in_a_row}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the samples that were submitted.
+        """Restore the keys of ended samples, and the number of duplicates in a row.
 
         Args:
             state_dict: what `state_dict` returned.

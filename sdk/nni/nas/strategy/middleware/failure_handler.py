@@ -72,7 +72,7 @@ class FailureHandler(StrategyMiddleware):
         self.engine.submit_models(*models)
 
     def receive_event(self, event: ModelEvent) -> None:
-        """Retry a failed model and hide the event; after that give the metric, pass all up.
+        """Retry a failed model and stop the event, or set its metric; pass other events up.
 
         Args:
             event: the event.

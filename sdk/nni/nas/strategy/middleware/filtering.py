@@ -112,7 +112,7 @@ class Patience:
         return self.in_a_row >= self._limit
 
     def reset(self) -> None:
-        """Start again after a model that is evaluated."""
+        """Set the count to 0, after a model that is evaluated."""
         self.in_a_row = 0
 
     def count(self) -> None:

@@ -106,7 +106,7 @@ class ENAS(RandomOneShot):
         }
 
     def after_mutation(self, model_space: Any) -> None:  # noqa: ANN401 - any mutable module
-        """Read the decisions of the policy from the supernet."""
+        """Create the sampler and the policy's decisions from the leaves of the supernet."""
         super().after_mutation(model_space)
         self._decisions = Decisions(model_space)
 
@@ -132,5 +132,5 @@ class ENAS(RandomOneShot):
         del train, val
 
     def export(self) -> Sample:
-        """Return the most probable architecture of the policy."""
+        """Return the policy's most probable architecture; a drawn one if constraints refuse it."""
         return self.oneshot_module.export()

@@ -36,5 +36,5 @@ class GumbelDARTS(DARTS):
         self._temperature = temperature_schedule(temperature)
 
     def new_architecture(self) -> GumbelWeights:
-        """Return weights with noise."""
+        """Return new logits without labels, whose weights are drawn by Gumbel-Softmax."""
         return GumbelWeights()

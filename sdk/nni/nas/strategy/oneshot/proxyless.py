@@ -34,7 +34,7 @@ class Proxyless(DARTS):
         super().__init__(**kwargs)
 
     def new_architecture(self) -> GatedWeights:
-        """Return weights that are one sampled path."""
+        """Return new logits without labels, whose weights are one-hot samples."""
         return GatedWeights()
 
     def default_mutation_hooks(self) -> list[MutationHook]:

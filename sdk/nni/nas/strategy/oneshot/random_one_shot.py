@@ -88,7 +88,7 @@ class RandomOneShot(OneShotStrategy):
         return [path_hook, path_layer_hook]
 
     def after_mutation(self, model_space: Any) -> None:  # noqa: ANN401 - any mutable module
-        """Read the leaves of the supernet, which do not change any more."""
+        """Create the sampler of random architectures from the supernet's leaves and the filter."""
         self._sampler = UniformSampler(model_space, self._filter)
 
     def configure_oneshot_module(

@@ -166,7 +166,7 @@ class SupernetCheckpoint(Checkpoint):
 
 
 def epoch_metric(logged: Mapping[str, Any]) -> dict[str, float] | None:
-    """Return an intermediate result with all that was logged in an epoch; None: nothing was.
+    """Return all that an epoch logged, with a `default` to maximise; None if nothing was logged.
 
     Its `default` is what was logged by this name, else the first metric that is neither a loss nor
     the probability of a choice, else the negative first loss: a search maximises.

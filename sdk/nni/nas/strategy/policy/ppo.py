@@ -63,7 +63,7 @@ class Policy(Protocol):
         ...
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore a state."""
+        """Restore what `state_dict` of a policy for the same game returned."""
         ...
 
 
@@ -137,7 +137,7 @@ class PpoPolicy:
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore a state."""
+        """Restore weights, optimizer and the state of the draws."""
         self._network.load_state_dict(state_dict["network"])
         self._optimizer.load_state_dict(state_dict["optimizer"])
         self._generator.set_state(state_dict["generator"])
