@@ -207,7 +207,7 @@ class _FewValues:
         return (scale * constant**2).sum() + by_row[:, None] + by_row + upper + upper.T
 
     def quadratic_forms(self, weight: Tensor, exponent: int) -> Tensor:
-        """Return `z ** k` of each column on both sides of a symmetric matrix, `(n_columns,)`."""
+        """Return each column's quadratic form of `z ** k` in a symmetric matrix, `(n_columns,)`."""
         constant, offset = self._offsets(exponent)
         n_columns = len(self.columns)
         linear = _totals(self._owner, offset * weight.sum(dim=1)[self._row], n_columns)

@@ -46,7 +46,7 @@ def class_targets(target: NDArray[Any], *, ordinal: bool, balanced: bool) -> Wei
 
 
 def number_targets(target: NDArray[Any]) -> WeightedTargets:
-    """Return the targets of a regression.
+    """Return a regression's standardized target as one vector, with equal row weights.
 
     Args:
         target: `(n_samples,)`, real numbers that are not all the same.

@@ -37,7 +37,7 @@ class FeatureSelector(ABC):
 
     @abstractmethod
     def fit(self, X: Table, y: Column, *args: Option, **kwargs: Option) -> Self:
-        """Learn which columns matter.
+        """Learn which columns matter, from table and target; return the selector itself.
 
         Args:
             X: table, `(n_samples, n_features)`.

@@ -67,7 +67,7 @@ class GeneratedFeature:
 
     @property
     def name(self) -> str:
-        """Name of the generated column."""
+        """Name of the generated column: operation, statistic if any, columns, joined by `_`."""
         statistic = (self.statistic,) if self.statistic else ()
         return "_".join((self.operation, *statistic, *self.columns))
 

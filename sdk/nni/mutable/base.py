@@ -146,7 +146,7 @@ class Mutable(ABC):
             raise error
 
     def default_sample(self, memo: Sample | None = None) -> Sample:
-        """Return the sample of the default values.
+        """Return the sample of default values, `memo` completed in place; raise if it is invalid.
 
         Args:
             memo: sample to complete, in place.
@@ -162,7 +162,7 @@ class Mutable(ABC):
     def random_sample(
         self, memo: Sample | None = None, random_state: RandomState | None = None
     ) -> Sample:
-        """Return a random sample, without making the concrete value.
+        """Return a random sample, `memo` completed in place; raise if it breaks a constraint.
 
         Args:
             memo: sample to complete, in place.
@@ -270,7 +270,7 @@ class Mutable(ABC):
             yield self.freeze(sample)
 
     def equals(self, other: object) -> bool:
-        """Return whether another mutable has the same structure.
+        """Return whether another mutable has the same definition; by default only itself.
 
         Args:
             other: anything.
@@ -282,7 +282,7 @@ class Mutable(ABC):
         return self is other
 
     def as_legacy_dict(self) -> dict[str, Any]:
-        """Return the form that this has in the search spaces of hyperparameter tuning.
+        """Return the form of tuning spaces, `_type` and `_value`; here raise LegacyFormatError.
 
         Returns:
             A dictionary of `_type` and `_value`.

@@ -68,7 +68,7 @@ class Categorical(MutableSymbol):
         return len(self.values)
 
     def check_value(self, value: Any) -> str | None:  # noqa: ANN401 - it is to be checked
-        """Return the list of values unless the value is among them."""
+        """Return None for one of the values, else the text `one of` and all values."""
         known = position_of(value, self.values, self._positions) is not None
         return None if known else f"one of {self.values}"
 
@@ -79,7 +79,7 @@ class Categorical(MutableSymbol):
         return self.values[at]
 
     def default_value(self) -> Any:  # noqa: ANN401 - the user's value
-        """Return the default."""
+        """Return the given default, else the first value."""
         return self.values[self._default_at or 0]
 
     def random_value(self, random_state: RandomState) -> Any:  # noqa: ANN401 - the user's value

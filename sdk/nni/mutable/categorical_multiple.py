@@ -174,7 +174,7 @@ class CategoricalMultiple(MutableSymbol):
         return [self.values[at] for at in sorted(chosen)]
 
     def grid_values(self, granularity: int) -> Iterator[list[Any]]:
-        """Yield the combinations; of any number, the small ones first."""
+        """Yield the combinations as lists; without `n_chosen` of all sizes, from the empty list."""
         sizes = range(len(self.values) + 1) if self.n_chosen is None else [self.n_chosen]
         for size in sizes:
             yield from map(list, itertools.combinations(self.values, size))

@@ -67,7 +67,7 @@ class MutableList(ConstructorRecord, Mutable):
         self._members.extend([_checked(member) for member in mutables])
 
     def insert(self, index: int, mutable: Mutable) -> None:
-        """Add a member before another one.
+        """Insert a member at a position, before the member that is there.
 
         Args:
             index: position of the new member.
@@ -153,7 +153,7 @@ class MutableDict(ConstructorRecord, Mutable):
         return {name: member.freeze(sample) for name, member in self._members.items()}
 
     def keys(self) -> Iterable[str]:
-        """Return the names.
+        """Return a view of the names, in order of insertion.
 
         Returns:
             A view, in the order of insertion.
@@ -161,7 +161,7 @@ class MutableDict(ConstructorRecord, Mutable):
         return self._members.keys()
 
     def values(self) -> Iterable[Mutable]:
-        """Return the members.
+        """Return a view of the members, in order of insertion.
 
         Returns:
             A view, in the order of insertion.
@@ -169,7 +169,7 @@ class MutableDict(ConstructorRecord, Mutable):
         return self._members.values()
 
     def items(self) -> Iterable[tuple[str, Mutable]]:
-        """Return names and members.
+        """Return a view of pairs of name and member, in order of insertion.
 
         Returns:
             A view, in the order of insertion.

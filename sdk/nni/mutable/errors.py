@@ -37,7 +37,7 @@ class SampleValidationError(ValueError):
         self.paths = list(paths)
 
     def inside(self, path: str) -> Self:
-        """Record that the mutable which found the error is part of another one.
+        """Append the name of a part to the error's path, leaf first; return the same error.
 
         Args:
             path: name of the part in the mutable that contains it.

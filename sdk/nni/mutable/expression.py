@@ -75,7 +75,7 @@ class MutableExpression(Mutable):
 
     @staticmethod
     def to_int(value: Any) -> Any:  # noqa: ANN401 - int, or an expression of one
-        """Return a value as an integer, by truncation.
+        """Return the expression of a value truncated to an integer; of a plain number the integer.
 
         Args:
             value: number or expression.
@@ -87,7 +87,7 @@ class MutableExpression(Mutable):
 
     @staticmethod
     def to_float(value: Any) -> Any:  # noqa: ANN401 - float, or an expression of one
-        """Return a value as a floating-point number.
+        """Return the expression of a value as a float; of a plain number the float.
 
         Args:
             value: number or expression.
@@ -99,7 +99,7 @@ class MutableExpression(Mutable):
 
     @staticmethod
     def condition(predicate: Any, when_true: Any, when_false: Any) -> Any:  # noqa: ANN401 - any value
-        """Return one of two values.
+        """Return `when_true` or `when_false` by a predicate, as an expression unless all are plain.
 
         Args:
             predicate: truth value or expression.
@@ -113,7 +113,7 @@ class MutableExpression(Mutable):
 
     @staticmethod
     def case(branches: Iterable[tuple[Any, Any]]) -> Any:  # noqa: ANN401 - any value
-        """Return the value of the first predicate that is true.
+        """Return the value of the first true predicate, as an expression unless all are plain.
 
         Freezing raises `ValueError` if none is.
 
@@ -145,7 +145,7 @@ class MutableExpression(Mutable):
 
     @staticmethod
     def max(*values: Any) -> Any:  # noqa: ANN401 - any value
-        """Return the largest of several values, or of one iterable.
+        """Return the largest of values, or of one iterable, as an expression unless all are plain.
 
         Args:
             values: numbers and expressions.
@@ -158,7 +158,7 @@ class MutableExpression(Mutable):
 
     @staticmethod
     def min(*values: Any) -> Any:  # noqa: ANN401 - any value
-        """Return the smallest of several values, or of one iterable.
+        """Return the smallest of values, or of one iterable, as an expression unless all are plain.
 
         Args:
             values: numbers and expressions.

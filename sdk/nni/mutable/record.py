@@ -36,7 +36,7 @@ class ConstructorRecord(ABC):
 
     @property
     def trace_symbol(self) -> type:
-        """Class to call."""
+        """Class whose constructor makes an equal mutable."""
         return type(self)
 
     @property
@@ -46,7 +46,7 @@ class ConstructorRecord(ABC):
 
     @property
     def trace_kwargs(self) -> dict[str, Any]:
-        """Keyword arguments."""
+        """Keyword arguments that construct an equal mutable."""
         return self.constructor_arguments()
 
     def _dump(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def plain(value: object) -> object:
 
 
 def marked(value: Any) -> Any:  # noqa: ANN401 - any value
-    """Return a value whose tuples and dictionaries survive JSON.
+    """Return a copy with marks for tuples and odd-keyed dicts, which `unmarked` reads after JSON.
 
     Args:
         value: argument of a mutable.
