@@ -45,7 +45,7 @@ class SubsampledSplits:
         self._seed = seed
 
     def split(self, X: Any, y: Any = None, **params: Any) -> Iterator[Split]:  # noqa: ANN401 - of scikit-learn
-        """Yield the splits with fewer samples for training."""
+        """Yield the splits with a random part of the training samples, the same for one seed."""
         for number, (train, test) in enumerate(self._splits.split(X, y, **params)):
             order = np.random.default_rng([self._seed, number]).permutation(len(train))
             size = max(1, round(self._fraction * len(train)))

@@ -154,7 +154,7 @@ def metrics_by_name(results: Iterable[tuple[str, str, float]]) -> dict[str, floa
 
 
 def check_period(every: object) -> None:
-    """Raise ValueError unless `every` is a number of iterations."""
+    """Raise ValueError unless `every` is an integer of at least 1."""
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise ValueError(f"every must be an integer >= 1, got {every!r}")
 

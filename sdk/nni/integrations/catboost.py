@@ -63,5 +63,5 @@ class CatBoostCallback(BoostingCallback):
         return not self._reports.step(values)
 
     def finish(self) -> None:
-        """Report the result, unless it has been reported."""
+        """Report the result to the experiment, once; do nothing within `optimize`."""
         self._reports.finish()

@@ -66,7 +66,7 @@ class LightGBMCallback(BoostingCallback):
             self.finish()
 
     def finish(self) -> None:
-        """Report the result, unless it has been reported."""
+        """Report the result to the experiment, once; do nothing within `optimize`."""
         self._reports.finish()
 
 

@@ -213,7 +213,7 @@ def _experiment_id(client: Any, name: str) -> str:  # noqa: ANN401 - of MLflow
 
 
 def _plain(name: str) -> str:
-    """Return a name with characters that MLflow takes."""
+    """Return a name with `_` in place of characters that MLflow refuses."""
     return _OTHER_CHARACTERS.sub("_", name)
 
 

@@ -186,7 +186,7 @@ class NNISampler(BaseSampler):
         vars(self).update(state, _lock=Lock())
 
     def reseed_rng(self) -> None:
-        """Draw other random values; Optuna calls this for several jobs."""
+        """Reseed the random draws, not the tuner; Optuna calls this for several jobs."""
         self._independent.reseed_rng()
 
     def infer_relative_search_space(

@@ -188,7 +188,7 @@ class NNISearch(Searcher):  # type: ignore[misc] # Ray ships no types
         pruned: bool = False,  # noqa: FBT001, FBT002
         intermediate_values: Sequence[float] | None = None,
     ) -> None:
-        """Add the result of a trial that was evaluated elsewhere, which the tuner learns.
+        """Add the result of a trial evaluated elsewhere for the tuner; ignore failed and pruned.
 
         Args:
             parameters: its configuration.

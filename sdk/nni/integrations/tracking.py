@@ -26,7 +26,7 @@ _KEY = "default"
 
 @dataclass(frozen=True)
 class RunIds:
-    """What a run of a tracker is called and found by."""
+    """Name, group and tags of a run of a tracker."""
 
     name: str
     group: str
@@ -57,7 +57,7 @@ class RunTracker(Protocol):
         ...
 
     def log_metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Send an intermediate result."""
+        """Send the numbers of an intermediate result, with its step, from 0."""
         ...
 
     def log_result(self, values: Mapping[str, float]) -> None:
@@ -222,7 +222,7 @@ class _TrackedChannel:
 
 
 def is_tracked() -> bool:
-    """Return whether this process is the one of its trial that is tracked."""
+    """Return whether this process has rank zero in its trial; others are not tracked."""
     return settings.is_first_rank()
 
 

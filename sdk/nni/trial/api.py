@@ -173,7 +173,7 @@ def next_trial() -> "NextTrial | None":
 
 
 def get_next_parameter() -> "Any":  # noqa: ANN401 - scripts index it as they like
-    """Return the parameters of this trial: a dict, or what else the tuner made.
+    """Return the trial's parameters, once (then None); an empty dict outside an experiment.
 
     Meant to be called once, before any report. Outside an experiment, the script has to supply
     defaults.
@@ -196,7 +196,7 @@ def get_next_parameter() -> "Any":  # noqa: ANN401 - scripts index it as they li
 
 
 def get_current_parameter(tag: str | None = None) -> "Any":  # noqa: ANN401 - as above
-    """Return the parameters that `get_next_parameter` returned last, or one of their values.
+    """Return the last parameters of `get_next_parameter`, or the value of `tag`; None before.
 
     Args:
         tag: name of a hyperparameter; None means all of them.
@@ -263,7 +263,7 @@ def report_final_result(metric: object) -> None:
 
 
 def get_experiment_id() -> str:
-    """Return the id of the experiment.
+    """Return the id of the experiment, ``STANDALONE`` outside one.
 
     Returns:
         Letters and digits; ``STANDALONE`` outside an experiment.
@@ -277,7 +277,7 @@ def get_experiment_id() -> str:
 
 
 def get_trial_id() -> str:
-    """Return the id of the trial.
+    """Return the id of the trial, ``STANDALONE`` outside an experiment.
 
     Returns:
         An id that is unique in the experiment; ``STANDALONE`` outside one.
@@ -291,7 +291,7 @@ def get_trial_id() -> str:
 
 
 def get_sequence_id() -> int:
-    """Return the trial's position in the order of submission.
+    """Return the trial's position in the order of submission, from 0; 0 outside an experiment.
 
     Returns:
         The position, from 0; 0 outside an experiment.

@@ -191,7 +191,7 @@ class SocketTrialChannel:
             return found
 
     def close(self) -> None:
-        """Hang up; a later request connects again."""
+        """Close the connection; a later request connects again."""
         with self._lock:
             self._disconnect()
 

@@ -97,7 +97,7 @@ class Start:
     """Checked message to start a trial: command line, environment, folder and pipes."""
 
     def __init__(self, message: dict[str, Any], descriptors: list[int]) -> None:
-        """Check the message of a ``start``.
+        """Check the fields of a ``start`` message and store them; StartError if one is wrong.
 
         Raises:
             StartError: a field is missing or of the wrong type.
@@ -985,7 +985,7 @@ class Server:
 
 
 def _on_child(_number: int, _frame: object) -> None:
-    """Exist: the wake-up descriptor is written only for signals that have a Python handler."""
+    """Do nothing: the wake-up descriptor is written for signals with a Python handler only."""
 
 
 def is_source(path: str) -> bool:
