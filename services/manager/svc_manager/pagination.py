@@ -65,7 +65,7 @@ def page_behind(
 
 
 def number_of(token: str) -> int:
-    """Parse a page token that is an integer; raise InvalidArgumentError for another text.
+    """Parse a page token of 1 to 15 digits to its number; raise for another text.
 
     Raises:
         InvalidArgumentError: it is not a number.

@@ -62,7 +62,7 @@ class Listeners(Protocol):
         ...
 
     def urls(self, port: int, url_prefix: str) -> list[str]:
-        """Return the addresses at which a listener can be reached, loopback first."""
+        """Return the URLs of a listener by port and prefix, loopback first; it need not be open."""
         ...
 
 
@@ -127,7 +127,7 @@ class Analyst(Protocol):
         ...
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """Return the results that no other one dominates (Pareto front).
+        """Return the ids of trials that no other one dominates, and counts of those left out.
 
         Raises:
             UnavailableError: the dispatcher cannot be reached.
@@ -202,11 +202,11 @@ class Folders(FolderOpener, Protocol):
         ...
 
     async def remove(self, directory: Path) -> None:
-        """Delete the tree; do nothing if there is none."""
+        """Delete a folder tree; do nothing if there is none; only log a failure."""
         ...
 
     async def rename_of(self, directory: Path, experiment_id: str, new: Path) -> bool:
-        """Rename, or if forbidden delete, a folder if it is the experiment's; return False if not.
+        """Rename, or delete, an experiment's folder; True also if missing, False if another's.
 
         It is this experiment's if its `events.log` is, or if it has none and bears the id as name.
 
@@ -245,7 +245,7 @@ class Journal(Protocol):
         ...
 
     def record(self, sequence: int, payload: bytes) -> None:
-        """Append a batch of the log."""
+        """Buffer a batch for `events.log`; the next `flush` writes it."""
         ...
 
     def add_line(self, time_ms: int, level: str, logger: str, text: str) -> None:
@@ -253,11 +253,11 @@ class Journal(Protocol):
         ...
 
     def flush(self) -> None:
-        """Write the buffered batches and lines."""
+        """Write the buffered batches and lines; a failure is logged, not raised."""
         ...
 
     def close(self) -> None:
-        """Close the files; may be called twice."""
+        """Write what is buffered, then close the files; may be called twice."""
         ...
 
 
@@ -281,7 +281,7 @@ class Journals(Protocol):
         ...
 
     async def damage_of(self, directory: Path) -> str:
-        """Return the damage of `events.log` as a text; empty: none."""
+        """Return where `events.log` is damaged or why it is unreadable, as text; empty: whole."""
         ...
 
     async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> bool:
@@ -289,7 +289,7 @@ class Journals(Protocol):
         ...
 
     async def set_aside(self, directory: Path, reason: str) -> None:
-        """Rename `events.log`, which cannot be used, or a file in the place of its folder.
+        """Rename an unusable `events.log`, or a file in place of its folder `db`; log it.
 
         A missing folder of it is created. Both are logged, a failure too.
         """
@@ -375,7 +375,7 @@ class Agents(Protocol):
     """Interface of the agent monitor that experiments use: live agents, expected agents."""
 
     def of_pools(self, pools: Collection[str]) -> list[str]:
-        """Return the ids of the live agents of some pools."""
+        """Return the ids of these pools' agents that send presence messages and are not silent."""
         ...
 
     def expect(self, experiment_id: str, experiment: Experiment) -> None:
@@ -592,7 +592,7 @@ class Stage(Protocol):
         ...
 
     async def discard(self) -> None:
-        """Remove all staged files that were not placed."""
+        """Delete the stage with all files that were not placed, and close it."""
         ...
 
 
@@ -629,5 +629,5 @@ class SavedFolders(Protocol):
         ...
 
     async def remove(self, directory: Path) -> None:
-        """Remove a folder."""
+        """Delete a folder tree; failures are ignored."""
         ...

@@ -21,7 +21,7 @@ class BlobViews:
         self._blobs = blobs
 
     async def put(self, experiment_id: str, sequence: int, view: bytes) -> None:
-        """Write a view, replacing the previous one."""
+        """Store an experiment's view with its log sequence as a blob, replacing the last one."""
         data = sequence.to_bytes(_SEQUENCE_BYTES, "big") + view
         await self._blobs.put_named(_key(experiment_id), data)
 

@@ -56,11 +56,11 @@ class LocalFolders:
             ) from error
 
     async def remove(self, directory: Path) -> None:
-        """Delete the tree; do nothing if there is none."""
+        """Delete a folder tree in a thread; do nothing if there is none; only log a failure."""
         await asyncio.to_thread(self._remove, directory)
 
     async def rename_of(self, directory: Path, experiment_id: str, new: Path) -> bool:
-        """Rename a folder, at worst delete it, if it is the experiment's; return False if not."""
+        """Rename, or delete, an experiment's folder; True also if missing, False if another's."""
         return await asyncio.to_thread(self._rename_of, directory, experiment_id, new)
 
     async def dispose(self, directory: Path, on_remaining: Callable[[int], None]) -> None:

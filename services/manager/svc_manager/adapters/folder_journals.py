@@ -63,7 +63,7 @@ class FolderJournal:
         return self._events.last_sequence if self._events else 0
 
     def record(self, sequence: int, payload: bytes) -> None:
-        """Append a batch of the log."""
+        """Buffer a batch for `events.log` until `flush`; drop it once writing was given up."""
         if self._events is not None:
             self._events.append(sequence, payload)
 
@@ -194,10 +194,7 @@ class FolderJournals:
             return str(error)
 
     async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> bool:
-        """Replace a folder's `events.log` by records atomically; return False, logged, on failure.
-
-        A failure is logged.
-        """
+        """Replace a folder's `events.log` by records at once; log a failure, return False."""
 
         def write() -> None:
             with self._roots.open(directory) as folder:

@@ -46,7 +46,7 @@ class ForwardingGrpcServer(GrpcServer):
         self._forwarder = forwarder
 
     def register(self, add: Register) -> None:
-        """Add a servicer; call it before `start`."""
+        """Register a servicer, with forwarding to owning managers; call it before `start`."""
         super().register(lambda server: add(_Registrar(server, self._forwarder)))  # type: ignore[arg-type] # as far as generated code uses it
 
 

@@ -47,6 +47,6 @@ class NoPeers:
     """Null `Peers` of an installation with one manager: no other experiments to list."""
 
     async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
-        """Return the views of the experiments that a manager owns, in no order."""
+        """Return an empty list; no manager is called."""
         del manager
         return []

@@ -47,11 +47,11 @@ class InMemoryLeases:
             del self._held[lease.name]
 
     async def holder(self, name: str) -> Lease | None:
-        """Return the lease that is held; None: it is free."""
+        """Return the unexpired lease of this name; None: no owner holds it."""
         until_s, lease = self._held.get(name, (0.0, None))
         return lease if until_s > self._clock.monotonic_s() else None
 
     async def holders(self) -> dict[str, Lease]:
-        """Return all held leases, by name."""
+        """Return all unexpired leases as {name: lease}."""
         now_s = self._clock.monotonic_s()
         return {name: lease for name, (until_s, lease) in self._held.items() if until_s > now_s}

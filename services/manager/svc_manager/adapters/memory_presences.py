@@ -17,7 +17,7 @@ class InMemoryPresences:
         self._kept: dict[str, tuple[float, bytes]] = {}
 
     async def keep(self, presences: Mapping[str, bytes], ttl_s: float) -> None:
-        """Write presence messages, replacing those of the same agents."""
+        """Store presence messages for ``ttl_s``, replacing those of the same agents."""
         until_s = self._clock.monotonic_s() + ttl_s
         self._kept.update({key: (until_s, presence) for key, presence in presences.items()})
 

@@ -23,7 +23,7 @@ class PoolSecretFiles:
         self._folder = home / POOL_SECRETS_FOLDER
 
     async def write(self, secrets_id: str, values: Mapping[str, str]) -> None:
-        """Replace the secret values of an id."""
+        """Replace the file of an id's secret values, in a thread."""
         await self._run(lambda: self._secrets.write(secrets_id, values))
 
     async def read(self, secrets_id: str) -> dict[str, str]:
@@ -31,11 +31,11 @@ class PoolSecretFiles:
         return await self._run(lambda: self._secrets.read(secrets_id))
 
     async def remove(self, secrets_id: str) -> None:
-        """Delete the secret values of an id."""
+        """Delete the file of an id's secret values, in a thread; do nothing if there is none."""
         await self._run(lambda: self._secrets.remove(secrets_id))
 
     async def remove_pool(self, pool: str) -> None:
-        """Delete the secret values of all platforms of a pool."""
+        """Delete the files of secret values of all of a pool's platforms, in a thread."""
         await self._run(lambda: self._secrets.remove_pool(pool))
 
     async def _run(self, work: Callable[[], T]) -> T:

@@ -84,7 +84,7 @@ class RedisConnection:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Raise errors of the Redis driver in the block as PermissionDenied… or UnavailableError.
+        """Translate errors of the Redis driver in the block to `ServiceError`s by their kind.
 
         Raises:
             PermissionDeniedError: the account lacks a permission.
@@ -123,5 +123,5 @@ def _cancellable() -> Iterator[None]:
 
 
 def raw(value: bytes | str) -> bytes:
-    """Return a reply as bytes, which it is: the driver of this connection decodes nothing."""
+    """Return a Redis reply as bytes; a text, which this connection never gives, is encoded."""
     return value.encode() if isinstance(value, str) else value

@@ -75,7 +75,7 @@ class StagedExperiment:
             self._open = None
 
     async def records(self) -> list[tuple[int, bytes]]:
-        """Return (old stream sequence, batch) of the staged log."""
+        """Return (old stream sequence, batch) of the staged log; raise if missing or damaged."""
         return await asyncio.to_thread(self._all_records)
 
     def values(self) -> list[tuple[str, Path]]:
@@ -103,7 +103,7 @@ class StagedExperiment:
             )
 
     async def place(self, directory: Path) -> None:
-        """Move the staged folder to ``directory``."""
+        """Move the staged experiment's files to ``directory``; raise if that is not free."""
         await asyncio.to_thread(self._place, directory)
 
     def _place(self, directory: Path) -> None:

@@ -26,7 +26,7 @@ _SEARCH_LIMIT_BYTES: Final = 256 * 1024 * 1024
 
 
 def file_of(records: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return the content of a file with these records."""
+    """Return the bytes of an event log file: magic line, then the (sequence, payload) records."""
     return b"".join([MAGIC, *(record_of(sequence, payload) for sequence, payload in records)])
 
 
@@ -53,7 +53,7 @@ def damaged_bytes(file: BinaryIO, end: int) -> int:
 
 
 def record_of(sequence: int, payload: bytes) -> bytes:
-    """Return one record."""
+    """Return the bytes of a record: header of sequence, length and CRC-32, then the payload."""
     return _HEADER.pack(sequence, len(payload), zlib.crc32(payload)) + payload
 
 
@@ -122,7 +122,7 @@ def readable_records(file: BinaryIO) -> list[tuple[int, bytes]]:
 
 
 def _in_order(records: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return each batch once, in the order of the file, with sequences that grow.
+    """Return each batch once; one out of order gets a free sequence between, or is dropped.
 
     A damaged sequence is replaced by one between those of its neighbours, if there is one.
 

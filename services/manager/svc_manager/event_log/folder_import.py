@@ -134,7 +134,7 @@ async def reconcile(
     experiment_id: str,
     directory: Path,
 ) -> bool:
-    """Return whether a log was replaced by one with the records of both copies; else mend the file.
+    """Merge log and event file; return True if the log was replaced, False if only the file.
 
     A log that has lost records, as by a cut of power, gets those that the folder's event file still
     has, damaged or not: the experiment is STOPPED then, and no trial of it runs again. A file that
@@ -178,7 +178,7 @@ async def replace_log(
     directory: Path,
     records: Records,
 ) -> bool:
-    """Replace log and event file by these records; the experiment is STOPPED then.
+    """Replace log and file by records, STOPPED then; return False if the file cannot be written.
 
     The file comes first: if a kill interrupts the rest, the log is rebuilt from it.
 

@@ -26,7 +26,7 @@ def experiment_in(records: Records) -> str:
 
 
 def merged(log: Records, file: Records) -> list[tuple[int, bytes]]:
-    """Return the records of both copies, in the order of the log.
+    """Return both copies' records by sequence; only the longer copy if their positions disagree.
 
     The file may have positions of another stream, if an import of it was not completed: then the
     copies cannot be merged, and the longer one is returned.

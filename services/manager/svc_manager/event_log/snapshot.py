@@ -89,7 +89,7 @@ def take_snapshot(folded: FoldedExperiment) -> Snapshot:
 
 
 def encode_snapshot(folded: FoldedExperiment) -> bytes:
-    """Return the state and its position in the log as bytes."""
+    """Return a state and its log position as compressed bytes; blocks as long as `encode` takes."""
     return take_snapshot(folded).encode()
 
 
@@ -174,7 +174,7 @@ _BYTES: Final[Codec] = (
 
 
 def _dataclass_codec(kind: Any) -> Codec:  # noqa: ANN401 - a dataclass
-    """Return a codec of rows: a value for each field, None as null.
+    """Return a codec between a dataclass and the JSON list of its fields' values; None is null.
 
     A trial has more fields than any loop over functions is fast for, and most of them are plain or
     None: one call takes all of them, and only values that need a converter are replaced.

@@ -78,7 +78,7 @@ class LogWriter:
             await self._clock.sleep(_AGAIN_S)
 
     def stop_retrying(self) -> None:
-        """Raise at the next failure instead of repeating the append."""
+        """Make the running and later appends raise when the bus is full, instead of retrying."""
         self._stopping = True
 
     @property

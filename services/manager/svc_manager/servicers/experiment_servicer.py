@@ -117,7 +117,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ListExperiments(
         self, request: pb.ListExperimentsRequest, context: Context
     ) -> pb.ListExperimentsResponse:
-        """Return a page of experiments, newest first, filtered by id prefix and state."""
+        """Return a page of experiments, newest first, by id prefix; stopped ones on request."""
         page = await self._experiments.list(
             include_stopped=request.include_stopped,
             id_prefix=request.id_prefix,
@@ -137,7 +137,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def UpdateExperiment(
         self, request: pb.UpdateExperimentRequest, context: Context
     ) -> pb.UpdateExperimentResponse:
-        """Change budgets, search space, tuner or agents of an experiment; return it."""
+        """Change budgets, search space, tuner or agent limits; return the changed experiment."""
         experiment = await self._experiments.update(
             request.experiment_id, _change(request), request.request_id
         )
@@ -163,7 +163,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ImportData(
         self, request: pb.ImportDataRequest, context: Context
     ) -> pb.ImportDataResponse:
-        """Import samples into the experiment's algorithm; return warnings."""
+        """Import samples into the experiment's algorithm; return warnings on broken constraints."""
         warnings = await self._experiments.import_data(
             request.experiment_id, request.data, request.request_id
         )
@@ -197,7 +197,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def FollowLogs(
         self, request: pb.FollowLogsRequest, context: Context
     ) -> AsyncIterator[pb.FollowLogsResponse]:
-        """Stream an experiment's, dispatcher's or trial's log from an offset, also as it grows."""
+        """Stream a log of experiment, dispatcher or trial from an offset; `follow`: as it grows."""
         feed = self._experiments.follow_logs(
             request.experiment_id,
             request.source,
@@ -220,7 +220,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ListRunners(
         self, request: pb.ListRunnersRequest, context: Context
     ) -> pb.ListRunnersResponse:
-        """Return a page of the live agents that the manager knows."""
+        """Return a page of agents by id: connected ones, and those that platforms run or start."""
         page = await self._agents.list(page_size=request.page_size, page_token=request.page_token)
         return pb.ListRunnersResponse(runners=page.items, next_page_token=page.next_token)
 

@@ -37,7 +37,7 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
     async def SaveExperiment(
         self, request: pb.SaveExperimentRequest, context: Context
     ) -> AsyncIterator[pb.SaveExperimentResponse]:
-        """Stream an experiment as an archive (log, values, outputs, files) for another machine."""
+        """Stream an archive: log, large values; unless `without_files` also folder and outputs."""
         saved = self._archives.save(request.experiment_id, with_files=not request.without_files)
         async with aclosing(saved) as messages:
             async for message in messages:
@@ -46,5 +46,5 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
     async def LoadExperiment(
         self, request_iterator: AsyncIterator[pb.LoadExperimentRequest], context: Context
     ) -> pb.LoadExperimentResponse:
-        """Import an experiment from the streamed archive of SaveExperiment; return it."""
+        """Import an experiment from a streamed archive of SaveExperiment; return it, STOPPED."""
         return pb.LoadExperimentResponse(experiment=await self._archives.load(request_iterator))

@@ -24,13 +24,13 @@ class PoolServicer(pb_grpc.PoolServiceServicer):
     async def CreatePool(
         self, request: pb.CreatePoolRequest, context: Context
     ) -> pb.CreatePoolResponse:
-        """Create a pool once its platforms accept their sections."""
+        """Create a pool once its platforms accept their sections; return it, or an equal one."""
         return pb.CreatePoolResponse(pool=await self._pools.create(request.definition))
 
     async def UpdatePool(
         self, request: pb.UpdatePoolRequest, context: Context
     ) -> pb.UpdatePoolResponse:
-        """Replace platforms and limits of a pool."""
+        """Replace platforms, their secrets and limits of a pool; it stays draining; return it."""
         return pb.UpdatePoolResponse(pool=await self._pools.update(request.definition))
 
     async def GetPool(self, request: pb.GetPoolRequest, context: Context) -> pb.GetPoolResponse:
@@ -47,7 +47,7 @@ class PoolServicer(pb_grpc.PoolServiceServicer):
     async def DrainPool(
         self, request: pb.DrainPoolRequest, context: Context
     ) -> pb.DrainPoolResponse:
-        """Drain a pool, so that its agents take no more trials and end, or undo that."""
+        """Drain a pool, so that its agents take no more trials and end, or undo that; return it."""
         return pb.DrainPoolResponse(pool=await self._pools.drain(request.pool, undo=request.undo))
 
     async def RemovePool(
@@ -60,5 +60,5 @@ class PoolServicer(pb_grpc.PoolServiceServicer):
     async def CleanPlatforms(
         self, request: pb.CleanPlatformsRequest, context: Context
     ) -> pb.CleanPlatformsResponse:
-        """Remove leftovers of no pool from platforms, or list them in a dry run."""
+        """Remove leftovers of no pool from platforms (dry run: find); return them, problems."""
         return await self._pools.clean_platforms(request.platforms, dry_run=request.dry_run)

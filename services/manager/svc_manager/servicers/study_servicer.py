@@ -38,7 +38,7 @@ class StudyServicer(pb_grpc.StudyServiceServicer):
     async def TellTrial(
         self, request: pb.TellTrialRequest, context: Context
     ) -> pb.TellTrialResponse:
-        """End a trial with its final result, as failed, or as stopped early."""
+        """End a trial with its final result, as failed or stopped early; repeated: do nothing."""
         failed = request.WhichOneof("outcome") == "failure"
         await self._studies.tell(
             request.experiment_id,

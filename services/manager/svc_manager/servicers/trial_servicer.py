@@ -42,19 +42,19 @@ class TrialServicer(pb_grpc.TrialServiceServicer):
         )
 
     async def GetTrial(self, request: pb.GetTrialRequest, context: Context) -> pb.GetTrialResponse:
-        """Return one trial."""
+        """Return one trial, with large parameters loaded; raise if it is unknown."""
         trial = await self._trials.get(request.experiment_id, request.trial_id)
         return pb.GetTrialResponse(trial=trial)
 
     async def KillTrial(
         self, request: pb.KillTrialRequest, context: Context
     ) -> pb.KillTrialResponse:
-        """Cancel a live trial as the user's wish; return the trial."""
+        """Request the stop of a live trial as USER_CANCELED; return it, maybe still running."""
         trial = await self._trials.kill(request.experiment_id, request.trial_id, request.request_id)
         return pb.KillTrialResponse(trial=trial)
 
     async def AddTrial(self, request: pb.AddTrialRequest, context: Context) -> pb.AddTrialResponse:
-        """Queue a trial with a user's parameters, unused by the tuner; return its parameter id."""
+        """Queue a user's parameters for a trial to be created; return their parameter id."""
         parameter_id = await self._trials.add(
             request.experiment_id, request.parameters, request.request_id
         )

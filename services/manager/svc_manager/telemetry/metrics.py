@@ -107,7 +107,7 @@ class Instruments:
                     pass
 
     def record_decision(self, duration_s: float) -> None:
-        """Observe the duration of a round with events."""
+        """Observe the seconds from a round's first input until its events are appended."""
         self._decisions.observe(duration_s)
 
     def _started(self, experiment: Experiment, event: events.TrialStarted) -> None:

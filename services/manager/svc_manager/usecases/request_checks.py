@@ -38,7 +38,7 @@ def check_config_values(config: config_pb2.ExperimentConfig) -> None:
     """Raise InvalidArgumentError unless a configuration's texts, durations and values are valid.
 
     Raises:
-        InvalidArgumentError: one cannot.
+        InvalidArgumentError: one breaks its rule.
     """
     check_text(config.trial_command, "trial_command")
     for name in ("max_experiment_duration", "max_trial_duration"):
@@ -58,7 +58,7 @@ def check_algorithm_values(algorithm: config_pb2.AlgorithmConfig, name: str) -> 
         name: its field in the request.
 
     Raises:
-        InvalidArgumentError: one cannot.
+        InvalidArgumentError: one cannot be stored and read.
     """
     check_storable(algorithm.class_args, f"{name}.class_args")
     check_text(algorithm.name, f"{name}.name")
