@@ -96,7 +96,7 @@ class EffectRunner:
                 self._start_effect(effect)
 
     def start(self, work: Coroutine[object, object, None], name: str) -> None:
-        """Start background work that belongs to this experiment."""
+        """Start a coroutine as a named task, which `drain` awaits and `aclose` cancels."""
         self._tasks.start(work, name)
 
     def observe(self, event: events.Event) -> None:

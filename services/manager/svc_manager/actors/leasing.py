@@ -102,7 +102,7 @@ class Ownership:
         ]
 
     async def join(self) -> None:
-        """Acquire the presence lease of this manager, and read those of the others."""
+        """If managers share leases, acquire this manager's presence lease and read all leases."""
         if self.shared:
             await self.refresh()
 
@@ -178,7 +178,7 @@ class Ownership:
             await change.wait()
 
     def add_ownerless(self, experiment_id: str) -> None:
-        """Schedule a takeover of an experiment that may have no owner."""
+        """Schedule a takeover of an experiment that may have no owner, unless it is owned here."""
         if experiment_id not in self._held:
             self._takeovers.add(experiment_id, self._clock.monotonic_s())
 

@@ -99,7 +99,7 @@ class LogRestorer:
         return last <= end and len(records) + behind == await events.count(experiment_id)
 
     async def _reconcile(self, experiment_id: str, directory: Path) -> bool:
-        """Give log and event file the records of both; return whether the log was replaced."""
+        """Merge log and event file; return whether the log was replaced; log a failure: False."""
         try:
             restored = await reconcile(
                 self._bus.events, self._journals, self._ids, experiment_id, directory

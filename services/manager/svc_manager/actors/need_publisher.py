@@ -63,7 +63,7 @@ class NeedPublisher:
             self._tasks.start(self._publish(), "publish need")
 
     async def flush(self) -> None:
-        """Wait until the bus has the last demand."""
+        """Wait until the bus has the latest demand, however often it must be sent."""
         await self._current.wait()
 
     async def aclose(self) -> None:

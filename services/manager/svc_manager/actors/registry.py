@@ -160,7 +160,7 @@ class ActorRegistry:
                 await self._take_over(experiment_id)
 
     async def _find_ownerless(self) -> None:
-        """Schedule takeovers of all open experiments: some may have lost their owner unseen."""
+        """Schedule takeovers of the open experiments that no manager owned at the last refresh."""
         for experiment_id in await self._open_experiments():
             self._ownership.add_ownerless(experiment_id)
 
@@ -209,7 +209,7 @@ class ActorRegistry:
         return (await self.find(experiment_id)).experiment
 
     def actors(self) -> Iterator[ExperimentActor]:
-        """Yield the actors that are live now."""
+        """Yield this manager's live actors, from a copy of the list."""
         yield from list(self._actors.values())
 
     def stopped_at(self, experiment_id: str) -> int | None:
@@ -284,12 +284,12 @@ class ActorRegistry:
             await self._ownership.take(experiment_id, last.epoch if last else 0)
 
     async def release(self, experiment_id: str) -> None:
-        """Release the lease of an experiment that has no actor in this manager."""
+        """Release the lease of an experiment, unless it has an actor in this manager."""
         if experiment_id not in self._actors:
             await self._ownership.release(experiment_id)
 
     def exists(self, experiment_id: str) -> bool:
-        """Return whether this manager knows an experiment."""
+        """Return whether an experiment has an actor or a cached summary here; no log is read."""
         return experiment_id in self._actors or experiment_id in self._summaries
 
     async def forget(self, experiment_id: str) -> None:

@@ -194,7 +194,7 @@ class FolderJournals:
             return str(error)
 
     async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> bool:
-        """Replace a folder's `events.log` by records at once; log a failure, return False."""
+        """Replace a folder's `events.log` by records in one step; log a failure, return False."""
 
         def write() -> None:
             with self._roots.open(directory) as folder:

@@ -7,7 +7,7 @@ _COMPARED: Final = 2
 
 
 def fit(one: str, other: str) -> bool:
-    """Return whether two versions have equal leading parts (3.0.1 and 3.0); unknown ones do.
+    """Return whether major and minor number are equal; a text that is no version fits all.
 
     A text that is not a version (of a part that does not know its own) is compatible with all.
     """

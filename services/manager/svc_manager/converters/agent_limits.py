@@ -19,7 +19,7 @@ _MS_PER_S: Final = 1000
 
 
 def limits_of_sections(services: Iterable[Section]) -> AgentLimits:
-    """Return the limits that the sections of platforms give together.
+    """Return platforms' limits combined: agents summed, longest idle time, least time and cost.
 
     Least and most agents are sums, and the idle time is the longest one. A platform without a
     largest number of agents makes the sum unlimited. Limits of time and cost hold for all platforms
@@ -43,7 +43,7 @@ def limits_of_sections(services: Iterable[Section]) -> AgentLimits:
 
 
 def write_pool_limits(message: pool_pb2.PoolLimits, limits: AgentLimits) -> None:
-    """Replace the content of a pool's message by limits."""
+    """Replace all fields of a pool's message by limits; None becomes 0 or unset."""
     message.Clear()
     message.min_agents = limits.min_agents or 0
     message.max_agents = limits.max_agents or 0
@@ -82,7 +82,7 @@ def write_agent_limits(message: config_pb2.AgentLimits, limits: AgentLimits) -> 
 
 
 def apply_limits(services: Sequence[Section], limits: AgentLimits) -> None:
-    """Write, in place, limits into sections of platforms which give others together.
+    """Change platforms' sections, in place, so that combined they give these limits.
 
     Numbers of agents are shared out evenly. Other limits are written to sections that have them,
     else to the first one. Limits that are None are taken out of all sections.

@@ -106,7 +106,7 @@ def _command_end(text: str) -> EndReason | None:
 
 
 def old_stop(message: event_pb2.TrialStopRequested) -> StopReason:
-    """Return the cause of a stop from the state in which the trial ends, and the text."""
+    """Derive the typed cause of a stop from an old event's end state and text."""
     return _old_stop(message.end_state, message.reason)
 
 
@@ -143,7 +143,7 @@ def old_loss_text(text: str) -> LossReason:
 
 
 def old_wait(message: event_pb2.TrialWaits) -> WaitReason:
-    """Return the cause of a delay from the text."""
+    """Parse an old event's text to the typed cause of a trial's wait; unknown: UNSPECIFIED."""
     return old_wait_text(message.reason)
 
 

@@ -80,7 +80,7 @@ def write_end(message: cause_pb2.EndReason, end: EndReason) -> None:
 
 
 def stop_from(message: cause_pb2.StopReason) -> StopReason:
-    """Return the cause of a stop."""
+    """Convert the proto cause of a stop to the domain value; text cut, unknown: UNSPECIFIED."""
     return StopReason(_STOPS.get(message.cause, StopCause.UNSPECIFIED), message.detail[:TEXT_LIMIT])
 
 
@@ -156,7 +156,7 @@ def write_wait(message: cause_pb2.WaitReason, wait: WaitReason) -> None:
 
 
 def ignore_cause_from(number: int) -> IgnoreCause:
-    """Return the cause with a number of the contract."""
+    """Return the `IgnoreCause` with a contract's number; UNSPECIFIED if it is unknown."""
     return _IGNORED.get(number, IgnoreCause.UNSPECIFIED)
 
 

@@ -140,7 +140,7 @@ def write_checkpoint(message: report_pb2.SavedCheckpoint, checkpoint: SavedCheck
 
 
 def checkpoint_from(message: report_pb2.SavedCheckpoint) -> SavedCheckpoint:
-    """Return the checkpoint of a message."""
+    """Convert a proto saved checkpoint (directory, hash, size) to the domain value."""
     return SavedCheckpoint(message.directory, message.archive.sha256, message.archive.size_bytes)
 
 
@@ -157,7 +157,7 @@ def write_trial_checkpoint(
 
 
 def trial_checkpoint_from(message: report_pb2.TrialCheckpoint) -> TrialCheckpoint:
-    """Return the checkpoint of a trial that a message describes."""
+    """Convert a trial's proto checkpoint to the domain value; empty hash: it has no archive."""
     return TrialCheckpoint(
         message.step,
         message.attempt,

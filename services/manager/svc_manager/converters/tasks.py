@@ -120,7 +120,7 @@ def drop_to_bytes(experiment_id: str, drop: SendDrop, log_sequence: int) -> byte
 
 
 def forget_to_bytes(experiment_id: str, log_sequence: int) -> bytes:
-    """Encode the notice to agents that an experiment sends no more trials."""
+    """Encode the order to an agent to forget an ended experiment and attempts of it."""
     return task_pb2.RunnerControl(
         forget_experiment=task_pb2.ForgetExperiment(experiment_id=experiment_id),
         log_sequence=log_sequence,
@@ -128,5 +128,5 @@ def forget_to_bytes(experiment_id: str, log_sequence: int) -> bytes:
 
 
 def drain_to_bytes() -> bytes:
-    """Return the order to pull no more tasks."""
+    """Encode the order to an agent to pull no more tasks and to end after its last trial."""
     return task_pb2.RunnerControl(drain_runner=task_pb2.DrainRunner()).SerializeToString()

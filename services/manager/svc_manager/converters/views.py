@@ -115,7 +115,7 @@ def config_view(experiment: Experiment) -> config_pb2.ExperimentConfig:
 
 
 def current_config(experiment: Experiment) -> config_pb2.ExperimentConfig:
-    """Return the experiment's configuration with later updates applied, for no client to see."""
+    """Return the experiment's configuration with later updates applied; secrets are not masked."""
     config = config_pb2.ExperimentConfig()
     config.ParseFromString(experiment.config)
     budget = experiment.budget
@@ -144,7 +144,7 @@ def mask_config(config: config_pb2.ExperimentConfig) -> None:
 
 
 def mask_event(event: event_pb2.Event) -> None:
-    """Mask, in place, every secret in an event."""
+    """Mask, in place, secrets in a created event's configuration or in a new tuner's arguments."""
     if event.HasField("experiment_created"):
         mask_config(event.experiment_created.config)
     elif event.algorithm_requested.tuner.HasField("class_args"):
@@ -280,5 +280,5 @@ def exported_view(
 
 
 def counts_view(experiment: Experiment) -> Mapping[str, int]:
-    """Return the number of trials by state name."""
+    """Return the number of trials by state name, without empty states."""
     return {state.name: count for state, count in sorted(experiment.counts.items()) if count}
