@@ -103,7 +103,7 @@ def __getattr__(name: str) -> object:
 
 
 def _remedy(name: str) -> str:
-    """Return the remedy for the error about a removed or annotation-only name."""
+    """Return the remedy for an error about a removed or annotation-only name; else ''."""
     if name in _REMOVED:
         return f"; {_REMOVED[name]}"
     if name in _ANNOTATIONS.split():
@@ -113,5 +113,5 @@ def _remedy(name: str) -> str:
 
 
 def __dir__() -> list[str]:
-    """List the public names, loaded or not."""
+    """Return the public names, loaded or not, and what else is loaded, sorted."""
     return sorted({*globals(), *__all__})

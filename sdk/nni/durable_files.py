@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file in one step, by the draft `<name>.new` beside it; other processes wait.
+    """Replace a file atomically, by a draft of the suffix `.new` beside it; one writer at a time.
 
     Raises:
         OSError: it cannot be written.

@@ -96,7 +96,7 @@ def create(
 
 @app.command("ls")
 def ls(*, file: File = None, output: Output = "table", as_json: Json = False) -> None:
-    """List who is let in; no token is shown, none is kept."""
+    """List the tokens and certificates of callers; no token is shown, none is kept."""
     entries = _read(_path(file))
     rows = [
         (

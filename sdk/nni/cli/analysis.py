@@ -16,7 +16,7 @@ _DEADLINE_S = 90.0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to `nnictl experiment`."""
+    """Add the commands `importance` and `pareto` to `nnictl experiment`."""
     app.command("importance")(importance)
     app.command("pareto")(pareto)
 

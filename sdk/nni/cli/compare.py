@@ -39,7 +39,7 @@ OtherId = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to `nnictl experiment`."""
+    """Add the command `compare` to `nnictl experiment`."""
     app.command("compare")(compare)
 
 

@@ -31,7 +31,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*\Z")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
+    """Add the command `completion` to ``app``."""
     app.command("completion")(completion)
 
 
@@ -104,7 +104,7 @@ def pool_names(incomplete: str) -> Candidates:
 
 
 def offered(words: Iterable[tuple[str, str]], incomplete: str) -> Candidates:
-    """Return the words that a shell may get: those with a start, plain, and not too many."""
+    """Return at most 200 of the words: those that begin with a text and are plain ids."""
     fitting = [
         (word, note if _PLAIN.match(note) else "")
         for word, note in words
@@ -114,7 +114,7 @@ def offered(words: Iterable[tuple[str, str]], incomplete: str) -> Candidates:
 
 
 def _rest(path: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the answer of the services that are up; None if there is none in time."""
+    """Return the JSON of a REST path of running services; None on an error or after a second."""
     from nni.experiment.endpoint import read_endpoint
     from nni.experiment.errors import ExperimentError
     from nni.experiment.rest import get_json

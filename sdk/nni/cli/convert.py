@@ -19,7 +19,7 @@ _READ_AND_WRITE: Final = 0o666
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the group `config`."""
+    """Add the command `convert` to `nnictl config`."""
     app.command("convert")(convert)
 
 

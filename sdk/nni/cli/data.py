@@ -15,7 +15,7 @@ from nni.cli.output import Messages, json_text
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the group `experiment`."""
+    """Add the commands `export` and `import` to `nnictl experiment`."""
     app.command("export")(export)
     app.command("import")(import_data)
 

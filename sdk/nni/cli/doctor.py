@@ -15,7 +15,7 @@ from nni.cli.output import Messages
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
+    """Add the command `doctor` to ``app``."""
     app.command("doctor")(doctor)
 
 

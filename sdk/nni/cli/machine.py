@@ -20,7 +20,7 @@ class Durability(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to ``app``."""
+    """Add the commands `up` and `down` to ``app``."""
     app.command("up")(up)
     app.command("down")(down)
 

@@ -11,7 +11,7 @@ from nni.cli.output import Messages
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
+    """Add the command `quickstart` to ``app``."""
     app.command("quickstart")(quickstart)
 
 

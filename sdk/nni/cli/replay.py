@@ -24,7 +24,7 @@ _EXIT_DIFFERENT: Final = 1
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the group `experiment`."""
+    """Add the command `replay` to `nnictl experiment`."""
     app.command("replay")(replay)
 
 

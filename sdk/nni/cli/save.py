@@ -14,7 +14,7 @@ _MEGABYTE = 1_000_000
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the group `experiment`."""
+    """Add the commands `save` and `load` to `nnictl experiment`."""
     app.command("save")(save)
     app.command("load")(load)
 

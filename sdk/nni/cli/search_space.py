@@ -13,7 +13,7 @@ DEFAULT_FILE: Final = "nni_auto_gen_search_space.json"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
+    """Add the command `ss_gen` to ``app``."""
     app.command("ss_gen")(ss_gen)
 
 

@@ -18,7 +18,7 @@ _AT_ONCE: Final = 8
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
+    """Add the command `stop` to ``app``."""
     app.command("stop")(stop)
 
 

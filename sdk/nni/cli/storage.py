@@ -33,7 +33,7 @@ def show(
     output: Output = "table",
     as_json: Json = False,
 ) -> None:
-    """Print how much is stored, for whom, and how much may be."""
+    """Print used bytes and limits of the blob store, in all and by experiment."""
     from nni.cli.session import manager
 
     with manager(start=True) as client:

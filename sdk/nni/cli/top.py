@@ -22,7 +22,7 @@ _CLEAR: Final = "\x1b[H\x1b[2J\x1b[3J"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
+    """Add the command `top` to ``app``."""
     app.command("top")(top)
 
 

@@ -27,7 +27,7 @@ _INDENT: Final = "  "
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
+    """Add the command `why` to `nnictl trial`."""
     app.command("why")(why)
 
 

@@ -129,5 +129,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - classes of several kinds
 
 
 def __dir__() -> list[str]:
-    """List the exported names beside the loaded ones."""
+    """Return the names of all exports and of what the module has loaded, sorted."""
     return sorted({*globals(), *__all__})

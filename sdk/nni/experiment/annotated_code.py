@@ -103,7 +103,7 @@ def _convert(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
 
 @contextmanager
 def _errors_of(directory: Path) -> Iterator[None]:
-    """Raise errors of annotations and files in a code directory as ConfigError."""
+    """Raise annotation errors in a code directory as ConfigError, file errors as RefusedError."""
     try:
         yield
     except AnnotationError as error:

@@ -206,7 +206,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         search_space: value_pb2.Value | None = None,
         tuner: config_pb2.AlgorithmConfig | None = None,
     ) -> experiment_pb2.Experiment:
-        """Change the limits and search space that are not None, or the tuner; return it."""
+        """Change limits, search space or tuner, those that are not None; return the experiment."""
         request = pb.UpdateExperimentRequest(
             request_id=new_request_id(),
             experiment_id=experiment_id,

@@ -44,12 +44,12 @@ _PASSING: Final = frozenset(
 
 
 def is_passing(error: grpc.RpcError) -> bool:
-    """Return whether the same call may work later."""
+    """Return whether the same call may work later: no connection, time-out, abort or cancel."""
     return _status(error) in _PASSING
 
 
 def deadline_passed(error: grpc.RpcError) -> bool:
-    """Return whether the call took longer than it was given."""
+    """Return whether a call ended because its deadline had passed."""
     return _status(error) is grpc.StatusCode.DEADLINE_EXCEEDED
 
 

@@ -86,7 +86,7 @@ class Connection:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Addresses of the services."""
+        """Current addresses of the services; a restart may replace them."""
         return self._endpoint
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class Connection:
                     raise
 
     def _check_owner(self) -> None:
-        """Raise if another user of this machine would get the token.
+        """Raise UnreachableError if a process of another user holds the manager's local port.
 
         The channel connects again by itself, so this precedes each call: the port is free for every
         user once the services were killed.

@@ -111,7 +111,7 @@ def _search(config: SearchConfig) -> config_pb2.SearchConfig:
 
 
 def duration_message(seconds: float) -> duration_pb2.Duration:
-    """Return a duration as a message."""
+    """Return seconds as a protobuf Duration."""
     whole = int(seconds)
     return duration_pb2.Duration(seconds=whole, nanos=round((seconds - whole) * _NANOSECONDS))
 

@@ -53,7 +53,7 @@ def quiet_grpc() -> None:
 
 
 def services_are_elsewhere() -> bool:
-    """Return whether the user has named other services than those of this installation."""
+    """Return whether NNI_ENDPOINT names services other than those of this installation."""
     return bool(os.environ.get(_ENDPOINT))
 
 
@@ -119,7 +119,7 @@ def nni_home() -> Path:
 
 
 def access_file() -> Path:
-    """Return the file of who may call the services of a server; it need not exist."""
+    """Return the path of the access file: NNI_ACCESS_FILE, else `access.json` of NNI_HOME."""
     named = os.environ.get("NNI_ACCESS_FILE")
     return Path(named).expanduser() if named else nni_home() / "access.json"
 

@@ -38,7 +38,7 @@ class Problem:
     """Advice how to mend it; empty if the rule says it."""
 
     def moved(self, path: str) -> Problem:
-        """Return the same problem, its field seen from further out."""
+        """Return the same problem with ``path`` in front of its field."""
         joint = "." if path and self.field and not self.field.startswith("[") else ""
         return Problem(f"{path}{joint}{self.field}", self.rule, self.value, self.remedy)
 

@@ -286,7 +286,7 @@ class ExperimentHandle:
             return replay(client, self.id, on_progress)
 
     def save(self, folder: str | Path = ".", *, code: bool = False, files: bool = True) -> Path:
-        """Write everything of the experiment to `nni_experiment_<id>.zip`; return its path.
+        """Write the experiment, code only if set, to `nni_experiment_<id>.zip`; return its path.
 
         Works also after `stop`; see `Experiment.load`. The archive holds the configuration as it
         was given, passwords in it included, and is readable for its owner only.

@@ -164,7 +164,7 @@ def check_local(endpoint: Endpoint | None) -> None:
 
 
 def supervisor_log() -> Path:
-    """Return where the supervisor writes its own output."""
+    """Return the path of the supervisor's log in NNI_HOME; it need not exist."""
     return nni_home() / "log" / "supervisor.log"
 
 

@@ -54,7 +54,7 @@ def register_platform(package: str) -> str:
 
 
 def unregister_platform(name: str) -> None:
-    """Remove the registration of a platform.
+    """Remove the registration of a platform; ExperimentError if there is none.
 
     Args:
         name: of the platform.

@@ -220,7 +220,7 @@ def check_folders(folders: Iterable[Path], *, least_free_bytes: int = LEAST_FREE
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free space for a folder, which need not exist."""
+    """Return the free bytes on the disk of a folder, which need not exist."""
     return shutil.disk_usage(_existing(folder)).free
 
 

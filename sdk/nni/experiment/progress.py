@@ -235,5 +235,5 @@ class TerminalDisplay:
 
 
 def display_for(stream: IO[str]) -> ProgressDisplay:
-    """Return the display that suits ``stream``."""
+    """Return a display for a stream: a progress bar on a terminal, else plain lines."""
     return TerminalDisplay(stream) if stream.isatty() else PlainDisplay(stream)

@@ -35,7 +35,7 @@ class RemoteEndpoint:
 
 @lru_cache(maxsize=4)
 def remote_endpoint(settings: RemoteSettings, timeout_s: float = ANSWER_S) -> RemoteEndpoint:
-    """Return version and addresses of remote services, after checks of address and token.
+    """Return checked version and addresses of remote services; cached by the settings.
 
     Args:
         settings: of the user's environment.

@@ -64,7 +64,7 @@ class StudyArguments:
 
     @property
     def objectives(self) -> Objectives:
-        """Objectives of `optimize_mode`."""
+        """Objectives of `optimize_mode`; minimise `default` if it is not given."""
         return objectives_of(self.optimize_mode or DEFAULT_MODE)
 
 

@@ -96,7 +96,7 @@ def _places(values: Any, axis: ChartAxis) -> list[Any]:  # noqa: ANN401 - number
 
 
 def _numbers(values: Any) -> list[Any]:  # noqa: ANN401 - numbers, or lists of them
-    """Return numbers that matplotlib can draw; larger ones are drawn at the limit."""
+    """Return numbers, or lists of them, clipped to -1e100 and 1e100."""
     found: list[Any] = np.clip(
         np.array(values, dtype=float), -_NUMBER_LIMIT, _NUMBER_LIMIT
     ).tolist()
@@ -104,7 +104,7 @@ def _numbers(values: Any) -> list[Any]:  # noqa: ANN401 - numbers, or lists of t
 
 
 def _text(text: str) -> str:
-    r"""Return a text of the user as it is to be read: no formula, no control characters, short.
+    r"""Return a user's text as a label: `$` escaped, controls replaced, at most 80 characters.
 
     Examples:
         >>> _text("$x\\bad{$")

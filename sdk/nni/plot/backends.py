@@ -14,7 +14,7 @@ BACKENDS: Final[tuple[Backend, ...]] = ("plotly", "matplotlib")
 
 
 def draw(chart: Chart | ParallelChart, backend: Backend | None) -> Any:  # noqa: ANN401 - a figure of a library
-    """Return a chart as a figure of plotly, or of matplotlib where plotly is missing.
+    """Return a chart as a figure of the backend; if None, of plotly, else of matplotlib.
 
     Args:
         chart: what is drawn.

@@ -295,7 +295,7 @@ def _is_number(value: object) -> bool:
 
 
 def _on(value: Any) -> float | str:  # noqa: ANN401 - any scalar
-    """Return the place of a value on its axis."""
+    """Return a number as a float, None as `(none)`, any other value as its text."""
     return float(value) if _is_number(value) else _text(value)
 
 
@@ -406,7 +406,7 @@ def observed_space(trials: Sequence[PlottedTrial]) -> dict[str, Any]:
 def nested(
     parameters: Mapping[str, Any], space: Mapping[str, Any], above: str = ""
 ) -> dict[str, Any]:
-    """Return flat parameters as a space has them: those of a branch within it.
+    """Return flat parameters nested as in a space: those of a branch in a dict with `_name`.
 
     Args:
         parameters: by path.

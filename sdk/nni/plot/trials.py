@@ -49,7 +49,7 @@ class PlottedTrial:
     tuner: str = ""
 
     def value(self, metric: str = DEFAULT_METRIC) -> float | None:
-        """Return the final result of a metric.
+        """Return the final result of a metric; None if there is none that is finite.
 
         Args:
             metric: which one.
@@ -65,7 +65,7 @@ class PlottedTrial:
         return self.values.get(metric)
 
     def curve(self, metric: str = DEFAULT_METRIC) -> list[float]:
-        """Return the intermediate results of a metric.
+        """Return the intermediate results of a metric: NaN where one lacks it, [] if all do.
 
         Args:
             metric: which one.
@@ -157,7 +157,7 @@ def flat(parameters: Any, prefix: str = "") -> dict[str, Any]:  # noqa: ANN401 -
 
 
 def _scalar(value: object) -> object:
-    """Return a value that has a place on an axis: a list is its text."""
+    """Return a number, text or None as it is, any other value as JSON text."""
     return value if isinstance(value, int | float | str | None) else json.dumps(value)
 
 

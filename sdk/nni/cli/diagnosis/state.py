@@ -145,7 +145,7 @@ def _own_pids(supervisor_pid: int) -> set[int]:
 
 
 def _listener(port: int) -> int | None:
-    """Return the process that listens on a port of this machine; None: none, or unknown."""
+    """Return the id of the process that listens on a TCP port here; None if none, or unknown."""
     try:
         connections = psutil.net_connections("tcp")
     except (psutil.Error, OSError):

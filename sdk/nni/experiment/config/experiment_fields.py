@@ -193,7 +193,7 @@ class ExperimentFields(ConfigModel):
         return not self.advisor.is_given() and is_advisor(self.tuner.name or "")
 
     def effective_log_level(self) -> LogLevel:
-        """Return the log level of manager and algorithm.
+        """Return `log_level` if given; else `debug` or `info`, by the field `debug`.
 
         Returns:
             `log_level` if given; else `debug` or `info`, by the field `debug`.

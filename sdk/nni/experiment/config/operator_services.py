@@ -26,7 +26,7 @@ PYTORCH_OPERATOR = "pytorch-operator"
 
 
 def _checked_memory(value: object) -> object:
-    """Return megabytes as a size; schema v1 and samples of NNI have numbers without a unit."""
+    """Return an int as megabytes, such as `512mb`; any other value as it is."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return f"{value}mb" if is_number else value
 
@@ -42,7 +42,7 @@ def _spelled_policy(value: object) -> object:
 
 
 def _spelled_storage(value: object) -> object:
-    """Return a kind of storage as it is documented, of whatever case it is written."""
+    """Return a kind of storage in its documented case; an unknown value as it is."""
     known = {one.lower(): one for one in ("nfs", "azureStorage", "pvc")}
     return known.get(value.lower(), value) if isinstance(value, str) else value
 

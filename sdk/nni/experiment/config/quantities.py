@@ -30,7 +30,7 @@ def duration_seconds(text: str) -> float:
 
 
 def duration_text(duration: timedelta) -> str:
-    """Return the spelling of a duration in a configuration, in seconds."""
+    """Return a duration as configuration text in seconds, such as `90s`."""
     return f"{duration.total_seconds():.15g}s"
 
 

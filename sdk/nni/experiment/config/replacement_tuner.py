@@ -29,7 +29,7 @@ class _TunerSections(ConfigModel):
 
 
 def replacement_tuner(value: str | Mapping[str, Any] | AlgorithmConfig) -> AlgorithmConfig:
-    """Return the section of the tuner that takes over an experiment.
+    """Return the checked tuner section that a name, section or dict means; ConfigError if wrong.
 
     Args:
         value: name of a tuner; its section; or a dict with `tuner`, or with `tuners` and

@@ -56,7 +56,7 @@ class SearchConfig(ConfigModel):
         return self.model_copy(update={"warm_start_from": both, "warm_start_by": "rank"})
 
     def experiments(self) -> list[str]:
-        """Return the ids among `warm_start_from`."""
+        """Return the items of `warm_start_from` that are experiment ids, not files."""
         return [item for item in self.warm_start_from if not is_file(item)]
 
     def samples(self) -> list[list[dict[str, Any]]]:

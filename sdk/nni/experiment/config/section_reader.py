@@ -65,7 +65,7 @@ class SectionReader:
             self.problem(name, "must be given", None, remedy)
 
     def text(self, name: str, *, secret: bool = False) -> str | None:
-        """Return a text; the value of a ``secret`` one is not repeated in its problem."""
+        """Return a non-empty text; None if not given, or for others, which become a problem."""
         value = self.raw(name)
         if value is None or (isinstance(value, str) and value):
             return value
@@ -112,7 +112,7 @@ class SectionReader:
         return str(self.findings.directory / value)
 
     def choice(self, name: str, options: Sequence[str]) -> str | None:
-        """Return the value if it is one of the options; else record a problem."""
+        """Return a value of the options as text; None if not given, or for others, a problem."""
         value = self.raw(name)
         if value is None or value in options:
             return None if value is None else str(value)
@@ -184,5 +184,5 @@ def is_empty(value: object) -> bool:
 
 
 def without_nones(fields: Mapping[str, object]) -> dict[str, Any]:
-    """Return the fields that are given."""
+    """Return a new dict of the fields whose value is not None."""
     return {name: value for name, value in fields.items() if value is not None}

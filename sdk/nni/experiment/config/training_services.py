@@ -280,7 +280,7 @@ _ALIASES: Final = {"pai": "openpai"}
 
 
 def new_training_service(platform: str) -> TrainingServiceConfig:
-    """Return an empty section of a platform.
+    """Return an empty section of a platform; ConfigError for an unknown name.
 
     Raises:
         ConfigError: there is no such platform.

@@ -109,7 +109,7 @@ def read_text(path: Path, field: str) -> str:
 
 
 def read_yaml(path: Path, field: str) -> Any:  # noqa: ANN401 - any YAML document
-    """Return the document in a YAML file.
+    """Return the document in a YAML file; ConfigError if it is unreadable or malformed.
 
     Raises:
         ConfigError: it cannot be read, or is no YAML.
@@ -118,7 +118,7 @@ def read_yaml(path: Path, field: str) -> Any:  # noqa: ANN401 - any YAML documen
 
 
 def read_json(path: Path, field: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the value in a JSON file.
+    """Return the value in a JSON file; ConfigError if it is unreadable or malformed.
 
     Raises:
         ConfigError: it cannot be read, or is no JSON; names file, line and column.
