@@ -30,7 +30,7 @@ class ExperimentSession(Protocol):
         ...
 
     def deliver(self, message: LogMessage) -> None:
-        """Add a new message of the experiment's log."""
+        """Queue a new message of the experiment's log, which `serve` may have read already."""
         ...
 
     async def serve(self) -> None:

@@ -71,7 +71,7 @@ class SafeFolder:
             self._descriptor = -1
 
     def folder(self, name: str) -> Self:
-        """Open a folder below."""
+        """Open an existing folder by its relative name; links are not followed."""
         return type(self)(self._open(name, FOLDER), self.path / name, self._open_name)
 
     def make_folder(self, name: str, mode: int = 0o777) -> Self:
@@ -199,7 +199,7 @@ class SafeFolder:
             pending += reversed(below)
 
     def link_target(self, name: str) -> str:
-        """Return the target of a symbolic link."""
+        """Return a symbolic link's target as it is written; raise OSError for no link."""
         with self.parent_of(name) as (above, last):
             return os.readlink(last, dir_fd=above)
 

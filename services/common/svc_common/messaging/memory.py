@@ -200,7 +200,7 @@ class InMemoryTaskFeed:
         return self._credit
 
     def receive(self, task: Task) -> None:
-        """Accept a task from the broker."""
+        """Accept a task, which uses up one grant; keep it until it is read."""
         self._credit -= 1
         self._box.put(task)
 
@@ -209,7 +209,7 @@ class InMemoryTaskFeed:
         return self
 
     async def __anext__(self) -> Task:
-        """Wait for the next task."""
+        """Wait for the next task; StopAsyncIteration: the feed is closed."""
         return await self._box.get()
 
     async def aclose(self) -> None:

@@ -23,7 +23,7 @@ class TaskReceiver(Protocol):
         ...
 
     def receive(self, task: Task) -> None:
-        """Accept a task."""
+        """Accept a task, which uses up one grant."""
         ...
 
 

@@ -113,7 +113,7 @@ class NatsSignals:
         return self._connection.publish(subject, payload)
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:
-        """Send a request and return the first answer."""
+        """Send a request and return the first answer; raise UnavailableError if none comes."""
         _, answer = await self._connection.request(subject, payload, timeout_s=timeout_s)
         return answer
 
@@ -263,7 +263,7 @@ class NatsBus:
             await self._connection.wait_disconnected()
 
     async def wait_refused(self, limit_s: float) -> None:
-        """Wait until the server has refused the credentials of this process for some time.
+        """Wait until the server has refused this process's credentials for `limit_s` on end.
 
         Args:
             limit_s: that time, in seconds, without a break.

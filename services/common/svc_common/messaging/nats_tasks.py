@@ -215,7 +215,7 @@ class NatsTaskFeed:
         return self
 
     async def __anext__(self) -> Task:
-        """Wait for the next task."""
+        """Wait for the next task; StopAsyncIteration: the feed is closed."""
         return await self._box.get()
 
     async def aclose(self) -> None:

@@ -92,7 +92,7 @@ def _open_check(handler: Handler) -> Handler:
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """Call whose caller may make it."""
+    """Call that passed the checks of access and size: its caller, and the undecoded request."""
 
     caller: Caller
     address: str

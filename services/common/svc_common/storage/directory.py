@@ -61,7 +61,7 @@ class DirectoryBlobStore:
         return await _in_thread(lambda: _read(key, place))
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Write the content of a blob to a file, atomically."""
+        """Copy a blob to a file, atomically; raise if there is none, or its hash does not match."""
         place = self._place(key)
         await _in_thread(lambda: _copy_out(key, place, path))
 
@@ -70,7 +70,7 @@ class DirectoryBlobStore:
         return await _in_thread(self._place(key).is_file)
 
     async def info(self, key: str) -> BlobInfo:
-        """Return size and age of a blob."""
+        """Return a blob's size and time of storing; raise NotFoundError if there is none."""
         place = self._place(key)
         return await _in_thread(lambda: self._info(_found(key, place)))
 

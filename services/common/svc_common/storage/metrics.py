@@ -63,7 +63,7 @@ class MeteredBlobStore:
         return data
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Write the content of a blob to a file, atomically."""
+        """Write a blob's content to a file, atomically; count the call and the bytes read."""
         await self._counted("get", self._store.fetch(key, path))
         self._metrics.bytes.inc("read", by=_size(path))
 
@@ -72,7 +72,7 @@ class MeteredBlobStore:
         return await self._counted("exists", self._store.exists(key))
 
     async def info(self, key: str) -> BlobInfo:
-        """Return size and age of a blob."""
+        """Return a blob's size and time of storing; raise NotFoundError if there is none."""
         return await self._counted("info", self._store.info(key))
 
     async def delete(self, key: str) -> None:
@@ -124,7 +124,7 @@ class MeteredPresigningStore(MeteredBlobStore):
         return await self._counted("sign", self._urls.put_url(key, lifetime, size_bytes))
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
-        """Store uploaded content under its key, and delete it where it was uploaded to."""
+        """Move an upload to its key if hash and size match; else delete it and raise."""
         await self._counted("take", self._urls.take(staged, key, sha256, size_bytes))
 
 

@@ -52,7 +52,7 @@ class RetryingBlobExchange:
         return await self._retry(lambda: self._exchange.put(data))
 
     async def put_file(self, path: Path) -> str:
-        """Store the content of a file and return its key."""
+        """Store a file under its SHA-256; return that key; retry while the store is away."""
         return await self._retry(lambda: self._exchange.put_file(path))
 
     async def put_named(self, key: str, data: bytes) -> None:
@@ -64,15 +64,15 @@ class RetryingBlobExchange:
         await self._retry(lambda: self._exchange.put_named_file(key, path))
 
     async def get(self, key: str) -> bytes:
-        """Return the content of a blob."""
+        """Return a blob's content; raise if there is none; retry while the store is away."""
         return await self._retry(lambda: self._exchange.get(key))
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Write the content of a blob to a file, atomically."""
+        """Write a blob's content to a file, atomically; retry while the store is away."""
         await self._retry(lambda: self._exchange.fetch(key, path))
 
     async def exists(self, key: str) -> bool:
-        """Return whether a blob has this key."""
+        """Return whether a blob has this key; retry while the store is away."""
         return await self._retry(lambda: self._exchange.exists(key))
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -105,7 +105,7 @@ class RetryingBlobStore(RetryingBlobExchange):
         self._store = store
 
     async def info(self, key: str) -> BlobInfo:
-        """Return size and age of a blob."""
+        """Return a blob's size and time of storing; raise NotFoundError if there is none."""
         return await self._retry(lambda: self._store.info(key))
 
     async def delete(self, key: str) -> None:

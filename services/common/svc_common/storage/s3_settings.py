@@ -37,7 +37,7 @@ class S3Settings:
 
     @property
     def address(self) -> str:
-        """`host:port`."""
+        """Endpoint without its scheme: `host:port`, or `host` alone."""
         return urlsplit(self.endpoint).netloc
 
 

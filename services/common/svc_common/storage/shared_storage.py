@@ -24,7 +24,7 @@ _Member = TypeVar("_Member", bound=StrEnum)
 
 
 class StorageKind(StrEnum):
-    """Kinds of storage."""
+    """Kind of storage that is mounted: by NFS, or Azure Blob by blobfuse2."""
 
     NFS = "NFS"
     AZURE_BLOB = "AzureBlob"

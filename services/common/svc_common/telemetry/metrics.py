@@ -261,7 +261,7 @@ class _ProcessMetrics:
 
 
 def totals(counts: Mapping[str, float]) -> list[Sample]:
-    """Return samples with one label from values by its value."""
+    """Return one sample for each item: its key as the only label value, and its number."""
     return [((name,), float(count)) for name, count in counts.items()]
 
 
