@@ -36,7 +36,7 @@ class GrpcAnalyst:
         )
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """Request the Pareto front from the dispatcher over gRPC; return its trials."""
+        """Request the Pareto front from the dispatcher over gRPC; return trials' ids and counts."""
         return await _translated(
             self._stub.FindParetoFront(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )

@@ -37,5 +37,5 @@ class RandomIds:
         return "".join(letters)
 
     def seed(self) -> int:
-        """Return a random seed below `_SEED_LIMIT`, from the system's random source."""
+        """Return a random integer from 0 to 2**31 - 1, from the system's random source."""
         return secrets.randbelow(_SEED_LIMIT)

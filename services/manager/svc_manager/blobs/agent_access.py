@@ -42,7 +42,7 @@ class AgentBlobAccess:
         self._blobs = blobs
 
     async def check_download(self, sha256: str, experiment_id: str, trial_id: str) -> None:
-        """Raise PermissionDeniedError if the caller is an agent that may not download a blob.
+        """Raise PermissionDeniedError if an agent has no live trial that needs a blob; others pass.
 
         Args:
             sha256: hash of the blob.
@@ -63,7 +63,7 @@ class AgentBlobAccess:
         _check(agent, decide_download(agent, trial, sha256, ordered, uploaded=uploaded))
 
     async def check_upload(self, experiment_id: str, trial_id: str, attempt: int) -> None:
-        """Raise PermissionDeniedError if the caller is an agent that has not run an attempt.
+        """Raise PermissionDeniedError if an agent neither has nor lost an attempt; others pass.
 
         Args:
             experiment_id: experiment that the caller names; empty: none.

@@ -168,7 +168,7 @@ def _service_of(config: config_pb2.ExperimentConfig) -> str:
 
 
 def budget_of(config: config_pb2.ExperimentConfig) -> Budget:
-    """Extract the limits of trials, duration and agents from a configuration."""
+    """Extract concurrency and the limits of trials, duration and agents from a configuration."""
     return Budget(
         trial_concurrency=config.trial_concurrency,
         max_trial_number=(config.max_trial_number if config.HasField("max_trial_number") else None),

@@ -310,7 +310,7 @@ def decide_agent_seen(round_: Round, seen: inputs.AgentSeen) -> None:
 
 
 def is_affected(experiment: Experiment, seen: inputs.AgentSeen) -> bool:
-    """Return whether an agent holds a trial that is not its claim, is to be stopped, or UNKNOWN.
+    """Return whether an agent holds an attempt that it lost, or that is UNKNOWN or to be stopped.
 
     A cheap test, since it seldom has.
     """

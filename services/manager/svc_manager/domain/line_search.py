@@ -44,7 +44,7 @@ class LineSearch:
 
     @property
     def full(self) -> bool:
-        """Whether the limit is reached."""
+        """Whether the limit of found lines is reached."""
         return len(self.found) >= self._limit
 
     def feed(self, data: bytes, offset: int) -> None:

@@ -81,5 +81,5 @@ class Report:
 
     @property
     def claim(self) -> tuple[str, int, str]:
-        """Key within which the sequence counts."""
+        """(trial id, attempt, claim id), the key within which the sequence counts."""
         return (self.trial_id, self.attempt, self.claim_id)

@@ -125,12 +125,12 @@ def _count_time(round_: Round) -> None:
 
 
 def free_slots(experiment: Experiment) -> int:
-    """Return how many more trials may be live now."""
+    """Return the concurrency less the live trials, at least 0; budgets are not checked."""
     return max(0, experiment.budget.trial_concurrency - len(experiment.live))
 
 
 def _free_slots(round_: Round) -> int:
-    """Return how many more trials may be live; for a shared study, the number of waiting asks."""
+    """Return `free_slots`, or for a shared study the number of asks that still need parameters."""
     if round_.experiment.settings.has_callers:
         return unanswered_count(round_)
     return free_slots(round_.experiment)

@@ -137,7 +137,7 @@ class Trial:
 
     @property
     def interruptions(self) -> Interruptions:
-        """Its failed starts, losses after progress and checkpointed steps."""
+        """Failed starts, losses after progress and checkpointed steps of the trial; or zeros."""
         return self.rare or NO_INTERRUPTIONS
 
     @property

@@ -145,7 +145,7 @@ def _in_order(records: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
 
 
 def growing(records: Sequence[tuple[int, bytes]]) -> list[int]:
-    """Return the places of the longest chain of records whose sequences grow.
+    """Return the indices of the longest subsequence of records whose stream sequences grow.
 
     Source: the method of patience sorting, for longest increasing subsequences.
     """
@@ -176,7 +176,7 @@ def _record_at(data: bytes, place: int) -> tuple[int, bytes] | None:
 
 
 def _claimed_bytes(data: bytes, place: int) -> int:
-    """Return the payload length in the header at an offset; 0: the file ends before it."""
+    """Return the payload length in the header at an offset; 0: above a limit or the file's end."""
     start = place + _HEADER.size
     length: int = _HEADER.unpack_from(data, place)[1] if start <= len(data) else 0
     return length if length <= min(_PAYLOAD_LIMIT_BYTES, len(data) - start) else 0

@@ -252,7 +252,7 @@ class Activations:
         return self._activated(view, warnings)
 
     async def _store_values(self, config: config_pb2.ExperimentConfig) -> None:
-        """Move a large search space and samples to the blob store, those of warm starts added."""
+        """Replace a large search space by a blob reference, add warm starts' samples; in place."""
         if config.HasField("search_space"):
             config.search_space.CopyFrom(await self._large_values.put(config.search_space))
         if config.HasField("search"):

@@ -157,7 +157,7 @@ class Experiments:
         return await self._activations.resume(reopening)
 
     async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Open a stopped experiment for reading only.
+        """Open a stopped experiment for reading, given folder imported if unknown; return it.
 
         Raises:
             FailedPreconditionError: it is running.

@@ -156,7 +156,7 @@ class NoPlatformChecker:
     async def check(
         self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], field: str
     ) -> list[str]:
-        """Return no warning."""
+        """Return no warnings; nothing is checked."""
         del sections, secrets, field
         return []
 

@@ -345,7 +345,7 @@ class Pools:
         secrets: Sequence[Mapping[str, str]],
         stored: _Stored | None,
     ) -> None:
-        """Store secrets, then the definition: the fleet reads them when it has the definition.
+        """Store changed secrets, publish the definition, then delete the secrets that are not used.
 
         Then the secrets that are not used are deleted.
         """

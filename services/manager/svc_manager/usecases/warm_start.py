@@ -27,7 +27,7 @@ class WarmStart:
         self._large_values = large_values
 
     async def add_samples(self, search: config_pb2.SearchConfig) -> None:
-        """Append the results of the experiments in `warm_start_from` to the search's samples.
+        """Append results of the experiments in `warm_start_from` to a search's samples, in place.
 
         By rank they are appended to `earlier`, one list for each experiment; else to `known`.
 

@@ -201,7 +201,7 @@ class AnalysisUseCases(Protocol):
     """Interface of the analyses (importance, Pareto front) that REST handlers call."""
 
     async def importance(self, experiment_id: str, metric: str = "") -> Importance:
-        """Return the importance of each hyperparameter for a metric."""
+        """Return hyperparameters' importance for a metric; empty: for the first objective."""
         ...
 
     async def front(

@@ -151,7 +151,7 @@ async def _profile(experiment: experiment_pb2.Experiment) -> Response:
 
 
 async def import_data(call: Call) -> Response:
-    """Import the body's samples into the experiment's algorithm; respond with warnings."""
+    """Import the body's samples into the algorithm; respond with warnings on broken constraints."""
     warnings = await call.dependencies.experiments.import_data(
         call.experiment_id,
         await off_loop(call.body_bytes, value_from, call.body, "body"),
@@ -204,7 +204,7 @@ async def _urls(call: Call, experiment_id: str) -> list[str]:
 
 
 async def experiment_metadata(call: Call) -> Response:
-    """Respond with the metadata of this experiment, as in the list of experiments."""
+    """Respond with this experiment's entry of the list: id, name, state, port, times, addresses."""
     opened = await call.dependencies.experiments.get(call.experiment_id)
     return json_response(records.metadata(opened.experiment, opened.urls, os.getpid()))
 

@@ -103,7 +103,7 @@ async def _log(call: Call, source: service_pb.LogSource.ValueType, trial_id: str
 
 
 async def _part(call: Call, source: service_pb.LogSource.ValueType, trial_id: str) -> Response:
-    """Respond with the range of a log that the header names; whole if it names none."""
+    """Respond with the part of a log that `Range` names; 416: it is empty; malformed: whole log."""
     experiments = call.dependencies.experiments
     total = await experiments.log_size(call.experiment_id, source, trial_id=trial_id)
     try:
@@ -139,7 +139,7 @@ async def _limited(
     rest: AsyncGenerator[service_pb.FollowLogsResponse, None],
     end: int,
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the data of chunks up to the offset ``end``."""
+    """Yield the bytes of chunks up to the offset ``end``, which is excluded."""
     async with aclosing(rest):
         chunk: service_pb.FollowLogsResponse | None = first
         while chunk is not None:

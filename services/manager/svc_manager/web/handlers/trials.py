@@ -50,7 +50,7 @@ async def list_trials(call: Call) -> Response:
 
 
 async def get_trial(call: Call) -> Response:
-    """Respond with one trial."""
+    """Respond with the JSON record of the trial that the path names; 404 if it is unknown."""
     trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     return json_response(records.trial(trial))
 
@@ -81,7 +81,7 @@ async def kill_trial(call: Call) -> Response:
 
 
 async def explain_trial(call: Call) -> Response:
-    """Respond with the explanation of a trial's state."""
+    """Respond with why a trial waits, runs, succeeded, was stopped or failed: summary, reasons."""
     found = await call.dependencies.trials.explain(call.experiment_id, call.path["trial_id"])
     return json_response(records.explanation(found))
 

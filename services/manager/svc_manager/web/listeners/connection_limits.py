@@ -58,7 +58,7 @@ class ConnectionLimits:
 
     @property
     def full(self) -> bool:
-        """Whether a new connection must be closed."""
+        """Whether the quota of connections is reached, so that a new one must be closed."""
         return self._connections >= self.quota.connections
 
     @property
@@ -67,11 +67,11 @@ class ConnectionLimits:
         return self._connections >= self.quota.crowded
 
     def opened(self) -> None:
-        """Count a connection."""
+        """Add 1 to the number of open connections."""
         self._connections += 1
 
     def closed(self) -> None:
-        """Count the end of a connection."""
+        """Subtract 1 from the number of open connections."""
         self._connections -= 1
 
     @contextmanager
