@@ -96,7 +96,7 @@ class ArchiveWriter:
     def finish(
         self, *, experiment_id: str, nni_version: str, saved_at: str, search_space: object
     ) -> None:
-        """Write the manifest, after all members."""
+        """Write the manifest of all members that were written; none may follow."""
         manifest = {
             "form": FORM,
             "experimentId": experiment_id,
@@ -130,7 +130,7 @@ class MemberWriter:
         self.size_bytes += len(data)
 
     def sha256(self) -> str:
-        """Return the hash of what was written."""
+        """Return the SHA-256 of the bytes written so far, in hexadecimal."""
         return self._hash.hexdigest()
 
 

@@ -529,7 +529,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         )
 
     def download(self, sha256: str) -> Iterator[bytes]:
-        """Yield the content of a blob, piece by piece.
+        """Yield a blob by its SHA-256, piece by piece; NotFoundError if there is none.
 
         Raises:
             NotFoundError: no blob has this hash.

@@ -47,7 +47,7 @@ class Progress:
 
     @property
     def ended(self) -> int:
-        """Trials that are over, whatever became of them."""
+        """Number of ended trials: done plus failed."""
         return self.done + self.failed
 
     def line(self) -> str:

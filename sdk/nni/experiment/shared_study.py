@@ -155,7 +155,7 @@ class SharedStudy(ResultTable):
 
     @property
     def search_space(self) -> JsonValue:
-        """The search space in JSON."""
+        """Copy of the search space in JSON, as the study had it when this object joined."""
         return deepcopy(self._arguments.search_space)
 
     @property

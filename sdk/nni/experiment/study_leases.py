@@ -65,14 +65,14 @@ class LeaseKeeper:
                 self._ending.add(trial_id)
 
     def release(self, trial_id: str) -> None:
-        """Renew the lease of a trial no more."""
+        """Stop renewing a trial's lease; the services are not called."""
         with self._changed:
             self._held.pop(trial_id, None)
             self._ending.discard(trial_id)
 
     @property
     def held(self) -> list[HeldTrial]:
-        """Trials whose leases are renewed."""
+        """New list of (id, attempt) of the trials whose leases are renewed."""
         with self._changed:
             return list(self._held.items())
 

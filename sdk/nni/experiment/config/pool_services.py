@@ -24,7 +24,7 @@ class PoolConfig(TrainingServiceConfig):
     """Name of the pool, as in its file."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return a problem if no pool can have the name."""
+        """Return a problem if the name is none for a pool; the pool need not exist."""
         from nni_wire.pools import broken_name_rule
 
         _ = trial_gpu_number

@@ -109,9 +109,9 @@ class CostModel:
         return CostPrediction(fitted.posterior, spread, exponent)
 
     def state(self) -> JsonValue:
-        """Return the state for `load_state`, as JSON."""
+        """Return hyperparameters, and the number of run times at their fit, as JSON."""
         return self._gp.state()
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore the state that `state` returned."""
+        """Restore hyperparameters, and the number of run times at their fit, from a state."""
         self._gp.load_state(state)

@@ -48,7 +48,7 @@ class FittedGP:
 
     @property
     def best_target(self) -> float:
-        """The least target."""
+        """Least target: the best loss, on the model's scale."""
         return float(self.targets.min())
 
 
@@ -137,7 +137,7 @@ class GPModel:
         self.hyperparameters, self._fitted = None, 0
 
     def state(self) -> JsonValue:
-        """Return the state for `load_state`, as JSON."""
+        """Return hyperparameters, and the number of results at their fit, as JSON."""
         found = self.hyperparameters
         return [None if found is None else found.tolist(), self._fitted]
 

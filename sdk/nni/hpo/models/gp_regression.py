@@ -63,7 +63,7 @@ class Kernel:
 
     @property
     def hyperparameters(self) -> int:
-        """Number of hyperparameters."""
+        """Number of hyperparameters: a lengthscale per axis, noise and additive share."""
         return self.axes + 2
 
 

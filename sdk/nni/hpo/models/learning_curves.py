@@ -96,7 +96,7 @@ class LearningCurves:
         return estimated_final(math.inf if shown is None else shown, values, finals)
 
     def state(self) -> JsonValue:
-        """Return all losses as JSON, for `load_state`."""
+        """Return final losses of open trials and curves of completed ones as JSON."""
         return [list(self._finals.items()), list(self._completed)]
 
     def load_state(self, state: JsonValue) -> None:

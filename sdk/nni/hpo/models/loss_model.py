@@ -50,7 +50,7 @@ class LossModel:
         self.scale = SCALES[0]
 
     def state(self) -> JsonValue:
-        """Return the state for `load_state`, as JSON."""
+        """Return hyperparameters, the number of results at their fit, and the scale as JSON."""
         return [*self.gp.state(), self.scale]
 
     def load_state(self, state: JsonValue) -> None:

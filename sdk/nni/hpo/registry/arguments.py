@@ -81,7 +81,7 @@ class _Required:
     """Type of the constant `REQUIRED`, which marks arguments without a default."""
 
     def __repr__(self) -> str:
-        """Return the name of the constant."""
+        """Return `REQUIRED`."""
         return "REQUIRED"
 
 

@@ -111,7 +111,7 @@ class IntAbove:
 
     @property
     def hint(self) -> str:
-        """Remedy, instead of the default value."""
+        """Remedy in an error, in place of the default value: raise it, or lower the other."""
         return f"raise it, or lower {self.other}"
 
     @property

@@ -141,7 +141,7 @@ class Scalarizer:
         return TunerResult(parameters, -loss if self.optimize_mode == "maximize" else loss)
 
     def state(self) -> JsonValue:
-        """Return the state as JSON, for `load_state`."""
+        """Return first results, withheld results and the range of losses as JSON."""
         return [self._first, self._withheld, self._least, self._largest, self._feasible]
 
     def load_state(self, state: JsonValue) -> None:

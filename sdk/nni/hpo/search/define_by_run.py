@@ -189,7 +189,7 @@ class FixedTrial(_Suggestions):
         return False
 
     def set_user_attr(self, key: str, value: JsonValue) -> None:
-        """Attach a value to the trial.
+        """Attach a JSON value to the trial, replacing one of the same key; TypeError for others.
 
         Args:
             key: name of the value; one that is known is replaced.

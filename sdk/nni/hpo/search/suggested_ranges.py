@@ -58,7 +58,7 @@ class ContinuousRange:
 
     @property
     def declared(self) -> dict[str, JsonValue]:
-        """The same entry, as users would declare it."""
+        """Search-space entry as users would declare it: the same as `entry`."""
         return self.entry
 
     def decode(self, code: Any) -> float:  # noqa: ANN401 - see SuggestedRange
@@ -135,7 +135,7 @@ class LogIntegerRange:
 
     @property
     def declared(self) -> dict[str, JsonValue]:
-        """The same entry, as users would declare it."""
+        """Search-space entry as users would declare it: the same as `entry`."""
         return self.entry
 
     def decode(self, code: Any) -> int:  # noqa: ANN401 - see SuggestedRange

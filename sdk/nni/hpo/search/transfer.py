@@ -149,7 +149,7 @@ class TransferProposer:
         }
 
     def load_state(self, state: Mapping[str, JsonValue]) -> None:
-        """Restore the state that `state` returned."""
+        """Restore results, random state and the share that is due from a state."""
         self._rng.bit_generator.state = state["rng"]
         self._results = [
             (configuration, math.inf if loss is None else loss)

@@ -214,7 +214,7 @@ class CurveTable:
 
     @classmethod
     def load(cls, path: str | Path) -> CurveTable:
-        """Read a table from a file.
+        """Read a table from a file that `save` wrote; ValueError for other content.
 
         Args:
             path: a file that `save` has written.

@@ -27,7 +27,7 @@ class _Leaf:
 
     @property
     def flag(self) -> str:
-        """Name of the option on the command line."""
+        """Command-line option `--...`: enclosing choices, branches and the key, joined by /."""
         words = [word for branch in self.branches for word in branch]
         return "--" + "/".join([*words, self.key])
 

@@ -50,7 +50,7 @@ class NumberPrior:
         return 0.5 * (math.erf(high * _SQRT_HALF) - math.erf(low * _SQRT_HALF))
 
     def draw(self, rng: Random) -> float:
-        """Return a random share of the range, in [0, 1]."""
+        """Return a share in [0, 1]: 5 % uniform, else normal around the centre, cut to it."""
         if rng.random() < SPACE_SHARE:
             return rng.random()
         while True:  # each draw is accepted with a probability of 0.49 at least

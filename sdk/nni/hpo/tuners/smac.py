@@ -112,7 +112,7 @@ class SMACTuner(ModelBasedTuner[float]):
         self._has_space = True
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state that later calls depend on, as JSON."""
+        """Return the base's state, number of proposals and configurations handed out as JSON."""
         handed_out = [self._proposed[key] for key in sorted(self._proposed)]
         return {**super().state(), "proposals": self._proposals, "handed_out": handed_out}
 

@@ -341,7 +341,7 @@ class GPSearch(ModelBasedTuner[float]):
         return float(self._modelled()[1].min(initial=np.inf))
 
     def _is_noisy(self) -> bool:
-        """Return whether the fitted noise is notable."""
+        """Return whether the fitted noise variance is above 0.001 of the output scale."""
         return self._model.gp.noise_variance() > NOTABLE_NOISE
 
     def _region_size(self) -> float:

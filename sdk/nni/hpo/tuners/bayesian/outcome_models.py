@@ -174,11 +174,11 @@ class OutcomeModels:
         return OutcomeFit(acquisition, good, len(kept))
 
     def state(self) -> JsonValue:
-        """Return the state for `load_state`, as JSON."""
+        """Return the hyperparameters of each outcome's process as JSON, without results."""
         return [model.state() for model in self._models]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the hyperparameters of each outcome's process from a state."""
         for model, saved in zip(self._models, state, strict=True):
             model.load_state(saved)
 

@@ -135,11 +135,11 @@ class Outliers:
         return self._repeated[-1]
 
     def state(self) -> JsonValue:
-        """Return the state for `load_state`, as JSON."""
+        """Return the repeated vectors, and the positions of the outliers, as JSON."""
         return [[vector.tolist() for vector in self._repeated], sorted(self._positions)]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the repeated vectors, and the positions of the outliers, from a state."""
         repeated, positions = state
         self._repeated = [np.array(vector, dtype=np.float64) for vector in repeated]
         self._positions = set(positions)

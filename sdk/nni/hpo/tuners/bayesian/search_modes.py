@@ -91,11 +91,11 @@ class TrustRegion:
         return size
 
     def state(self) -> JsonValue:
-        """Return the state for `load_state`, as JSON."""
+        """Return size, successes, and failures by size as JSON."""
         return [self.size, self.successes, [list(item) for item in self.failures.items()]]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore the state that `state` returned."""
+        """Restore size, successes, and failures by size from a state."""
         self.size, self.successes, failures = state
         self.failures = dict(failures)
 

@@ -116,5 +116,5 @@ class TPEProposer:
         return {"rng": state["rng"], "prior": state["prior"]}
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the random generators from a state; observations stay."""
         self._tpe.load_draws(state)

@@ -46,7 +46,7 @@ class TrialCosts:
         self._completed[parameter_id] = dict(configuration)
 
     def end(self, parameter_id: int, duration_s: object, *, success: bool) -> None:
-        """Learn the run time of a trial that has ended.
+        """Add an ended trial's run time to those spent; model it if a result and success.
 
         Args:
             parameter_id: of the trial.
@@ -63,7 +63,7 @@ class TrialCosts:
             self._spent_s += float(duration_s)
 
     def learn(self, configuration: JsonValue, duration_s: float) -> None:
-        """Add the run time of a completed trial.
+        """Add a completed trial's run time to those spent and, inside the space, to the model.
 
         Args:
             configuration: of the trial; one outside the space is not modelled.
