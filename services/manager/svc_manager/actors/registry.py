@@ -93,7 +93,7 @@ class ActorRegistry:
         )
 
     async def watch_inbox(self) -> None:
-        """After each return of the bus, renumber the INBOX if it lost data; until cancelled.
+        """At each return of the bus, renumber the INBOX if it lost data; raise if streams are gone.
 
         Raises:
             UnavailableError: the bus has lost whole streams. The next start of this manager makes

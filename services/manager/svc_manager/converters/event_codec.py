@@ -99,7 +99,7 @@ def write_event(message: event_pb2.Event, event: events.Event) -> None:
 
 
 def event_from(message: event_pb2.Event | inbox_pb2.InboxMessage) -> events.Event | None:
-    """Return the event of a message; None: its kind is unknown."""
+    """Return the domain event of a proto message; None: this version does not know its kind."""
     kind = message.WhichOneof("kind")
     return None if kind is None else _READERS[kind](getattr(message, kind))
 

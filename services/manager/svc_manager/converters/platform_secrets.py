@@ -23,7 +23,7 @@ _SECRET_SECTIONS: Final = ("openpaiConfig.secrets.",)
 
 
 def take_secrets(config: config_pb2.ExperimentConfig) -> list[dict[str, str]]:
-    """Move secret values out of a configuration's platform options; return them by path.
+    """Move secret values out of a configuration's platforms, in place; return a map for each.
 
     Secret are the texts at the paths that the client names, and those whose names tell so; a number
     such as `password: 1234` counts as its text. The paths of all of them stay in the configuration.

@@ -52,7 +52,7 @@ class StudyServicer(pb_grpc.StudyServiceServicer):
     async def RenewLeases(
         self, request: pb.RenewLeasesRequest, context: Context
     ) -> pb.RenewLeasesResponse:
-        """Renew the leases of trials; return those that the caller does not hold any more."""
+        """Renew a caller's leases; return ids of trials that it holds no more, and the lease."""
         renewed = await self._studies.renew(
             request.experiment_id,
             request.caller_id,
