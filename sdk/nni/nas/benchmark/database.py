@@ -138,7 +138,7 @@ class BenchmarkDatabase:
 
 
 def _selected(table: str, columns: Sequence[Column], *, mean: bool = False, key: str = "") -> str:
-    """Return SQL expressions of a table's columns, or of means over a group; NULL if it has none.
+    """Return the SELECT list of columns; for means AVG of floats, the key itself, else NULL.
 
     Args:
         table: alias of the table.

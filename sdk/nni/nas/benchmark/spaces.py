@@ -12,7 +12,7 @@ from nni.nas.space.raw import RawFormatModelSpace
 
 
 class BenchmarkSample(dict[str, Any]):
-    """Sample in place of a network, as benchmark evaluators take it.
+    """Dict of a sample, which benchmark evaluators take in place of a network.
 
     Examples:
         >>> BenchmarkSample({"cell/0_1": "none"})["cell/0_1"]

@@ -121,7 +121,7 @@ def _number(leaf: Numerical) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Candidate of a layer choice."""
+    """Candidate of a layer choice: label of the choice, and name of the candidate."""
 
     label: str
     value: object

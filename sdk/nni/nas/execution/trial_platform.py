@@ -125,7 +125,7 @@ class TrialPlatform(Protocol):
         ...
 
     def events(self, *, follow: bool) -> Iterator[PlatformEvent]:
-        """Yield the events that were not yielded before, in order.
+        """Yield the events not yielded before, in order; with `follow` later ones, until the end.
 
         Args:
             follow: yield later ones, too, until the experiment has ended or was closed.

@@ -120,7 +120,7 @@ _FORMATS: Final[dict[str, type[ExecutableModelSpace]]] = {
 
 
 def create_engine(config: NasExperimentConfig, search: SearchTarget) -> ExecutionEngine:
-    """Return a new engine for a canonical configuration.
+    """Return a new engine of the kind that a canonical configuration names.
 
     Args:
         config: in its canonical form.

@@ -440,7 +440,7 @@ class NasExperiment(TrialQueries):
         formatter: str | None = None,
         **old_keywords: object,
     ) -> list[Any]:
-        """Return at most `top_k` models, the largest metric first, in the form of a formatter.
+        """Return up to `top_k` models, largest metric first, as models, samples, networks or code.
 
         Args:
             top_k: number of models at most.

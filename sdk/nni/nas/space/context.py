@@ -70,7 +70,7 @@ def unfixed_constructors() -> Iterator[None]:
 
 
 def current_model() -> Sample | None:
-    """Return the sample of the innermost `model_context`.
+    """Return a copy of the sample of the innermost `model_context`; None outside of any.
 
     Returns:
         The sample, a copy; None outside of any context.

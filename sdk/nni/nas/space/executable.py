@@ -89,7 +89,7 @@ class ExecutableModelSpace(BaseModelSpace):
         evaluator: ModelEvaluator | None = None,
         **options: Any,  # noqa: ANN401 - of the format
     ) -> Self:
-        """Return a space of this format.
+        """Return an executable space of this format for a model space and an evaluator.
 
         Args:
             model_space: the network with its choices.

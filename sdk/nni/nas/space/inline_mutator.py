@@ -100,7 +100,7 @@ class InlineMutator(StationaryMutator):
         return None
 
     def freeze(self, sample: Sample) -> Model:
-        """Return the bound model with what a sample chooses."""
+        """Return a copy of the bound model with what a sample chooses."""
         self.validate(sample)
         return self._mutated(self.bound_model, sample)
 

@@ -104,7 +104,7 @@ class DrawingStrategy(Strategy):
         return {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the models that were drawn, and the draws.
+        """Restore the keys of the drawn samples, and the random state.
 
         Args:
             state_dict: what `state_dict` returned.

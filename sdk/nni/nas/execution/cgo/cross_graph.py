@@ -258,7 +258,7 @@ class CrossGraphOptimization(Middleware):
         return False
 
     def stop_models(self, *models: ExecutableModelSpace) -> None:
-        """Raise an error, see `can_stop_models`.
+        """Raise RuntimeError: models that are trained together cannot be stopped.
 
         Args:
             *models: running models.

@@ -83,7 +83,7 @@ class ChannelAttention(nn.Module):
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the scaled input.
+        """Return the input, each channel scaled by a gate in [0, 1] of all channels' means.
 
         Args:
             inputs: `(batch, channels, height, width)`.

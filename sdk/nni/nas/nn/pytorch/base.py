@@ -441,7 +441,7 @@ class _Simplified:
         self.leaves = leaves
 
     def holds(self, parts: list[object]) -> bool:
-        """Return whether the leaves are those of these parts."""
+        """Return whether these parts are the cached ones: the same objects, in order."""
         return len(parts) == len(self._parts) and all(map(operator.is_, parts, self._parts))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -235,7 +235,7 @@ def _check_length(blocks: Blocks, greatest: int) -> None:
 
 
 def _built(blocks: Blocks, positions: range) -> Iterator[nn.Module]:
-    """Yield the block of each position: of a list, built by a function, or a copy of a module."""
+    """Yield each position's block: of a list, built by a function, or a module, then its copies."""
     for position in positions:
         if isinstance(blocks, Sequence | nn.ModuleList):
             yield from _built_one(blocks[position], position, copied=False)

@@ -33,7 +33,7 @@ class LinearSlicing(LayerSlicing):
         return {**state, **_sliced_bias(storage, rows)}
 
     def run(self, storage: nn.Module, arguments: Arguments, inputs: tuple[Any, ...]) -> Tensor:
-        """Return the output of one option."""
+        """Return the output of a linear layer with one option's slice of the weights."""
         state = self.sliced_state(storage, arguments)
         (features,) = inputs
         return functional.linear(features, state["weight"], state.get("bias"))
@@ -104,7 +104,7 @@ class ConvolutionSlicing(LayerSlicing):
         return {"weight": kernel, **_sliced_bias(storage, filters)}
 
     def run(self, storage: nn.Module, arguments: Arguments, inputs: tuple[Any, ...]) -> Tensor:
-        """Return the output of one option."""
+        """Return the output of a convolution with one option's slice of the kernels."""
         state = self.sliced_state(storage, arguments)
         (features,) = inputs
         return convolve(features, state["weight"], state.get("bias"), arguments)
@@ -181,7 +181,7 @@ class BatchNormSlicing(LayerSlicing):
         )
 
     def narrowed(self, value: Any, arguments: Arguments) -> Tensor:  # noqa: ANN401 - the contract
-        """Return the first channels of the input."""
+        """Return the first channels of the input, as many as an option has."""
         narrow: Tensor = value[:, : arguments["num_features"]]
         return narrow
 
@@ -205,7 +205,7 @@ class LayerNormSlicing(LayerSlicing):
         return {name: value[window] for name, value in storage.named_parameters()}
 
     def run(self, storage: nn.Module, arguments: Arguments, inputs: tuple[Any, ...]) -> Tensor:
-        """Return the output of one option."""
+        """Return the input normalized over one option's shape, with its slice of the weights."""
         assert isinstance(storage, nn.LayerNorm)
         state = self.sliced_state(storage, arguments)
         shape = list(shape_of(arguments["normalized_shape"]))
@@ -215,7 +215,7 @@ class LayerNormSlicing(LayerSlicing):
         return functional.layer_norm(features, shape, weight, bias, eps)
 
     def narrowed(self, value: Any, arguments: Arguments) -> Tensor:  # noqa: ANN401 - the contract
-        """Return the first entries of the normalized dimensions of the input."""
+        """Return the input cut to the first entries of normalized dimensions that an option has."""
         window = (slice(size) for size in shape_of(arguments["normalized_shape"]))
         narrow: Tensor = value[(..., *window)]
         return narrow
@@ -234,7 +234,7 @@ def _sliced_bias(layer: nn.Module, rows: int) -> dict[str, Tensor]:
 
 
 def pair(value: int | Sequence[int]) -> Pair:
-    """Return an argument of a convolution as height and width."""
+    """Return height and width of a convolution's argument; one integer stands for both."""
     if isinstance(value, int):
         return value, value
     high, wide = value
@@ -242,7 +242,7 @@ def pair(value: int | Sequence[int]) -> Pair:
 
 
 def shape_of(value: int | Sequence[int]) -> tuple[int, ...]:
-    """Return a normalized shape as a tuple."""
+    """Return a normalized shape as a tuple, an integer as one of length 1."""
     return (value,) if isinstance(value, int) else tuple(value)
 
 

@@ -51,7 +51,7 @@ class MixingInputChoice(Mixing, InputChoice):
     """
 
     def forward(self, candidate_inputs: Sequence[Tensor]) -> Any:  # noqa: ANN401 - as the inputs
-        """Return the weighted sum of all tensors.
+        """Return the weighted sum of all inputs, times `n_chosen` for the reduction `sum`.
 
         Args:
             candidate_inputs: all tensors.
@@ -71,7 +71,7 @@ class MixingRepeat(Mixing, Repeat):
     leaves: dict[str, LabeledMutable]
 
     def forward(self, inputs: Any) -> Any:  # noqa: ANN401 - what blocks take
-        """Return the weighted sum of the outputs at all depths."""
+        """Return the weighted sum of the outputs at all depths; raise if their sizes differ."""
         weights = {label: self.architecture.weights(label) for label in self.leaves}
         chances = joint(weights, self.leaves)
         by_depth: dict[int, Tensor] = {}
@@ -135,7 +135,7 @@ def weighted_sum(weights: Sequence[Tensor], outputs: Sequence[Any]) -> Any:  # n
 def weighted(
     kind: type[Converted], module: nn.Module, leaf: LabeledMutable, weights: ArchitectureWeights
 ) -> Converted:
-    """Return the super-module of a primitive whose choice gets logits.
+    """Add the logits of a choice; return the super-module of its primitive, sharing all parts.
 
     Args:
         kind: class of the super-module.
@@ -183,7 +183,7 @@ def mixing_hook(module: nn.Module, name: str, memo: Memo, arguments: dict[str, A
 
 
 def check_input_choice(module: InputChoice, name: str) -> None:
-    """Raise TypeError unless inputs are added; warn if any number may be chosen.
+    """Raise TypeError unless the reduction is `sum` or `mean`; warn if any number may be chosen.
 
     Args:
         module: choice of inputs.

@@ -37,7 +37,7 @@ class DropoutSlicing(LayerSlicing):
         self.layer = layer  # type: ignore[misc]  # one instance for each type
 
     def sliced_state(self, storage: nn.Module, arguments: Arguments) -> dict[str, Tensor]:
-        """Return nothing: these layers have no weights."""
+        """Return an empty dict: these layers have no weights."""
         del storage, arguments
         return {}
 

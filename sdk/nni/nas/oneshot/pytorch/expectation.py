@@ -93,7 +93,7 @@ class _Splitter:
         return self._terms[last]
 
     def _parts(self, at: int) -> Sequence[int]:
-        """Return the inputs whose expectations determine that of a step."""
+        """Return the inputs whose expectations determine a step's; none if it needs a table."""
         step = self._steps[at]
         if step.kind != "call" or not self._labels[at]:
             return ()

@@ -34,7 +34,7 @@ class PathInputChoice(SuperModule, InputChoice):
     path: SampledPath
 
     def forward(self, candidate_inputs: Sequence[Tensor]) -> Any:  # noqa: ANN401 - see ChosenInputs
-        """Return the sampled tensors, reduced.
+        """Return the sampled inputs, reduced to one tensor.
 
         Args:
             candidate_inputs: all tensors.
@@ -93,7 +93,7 @@ class PathCell(SuperModule, Cell):
         ]
 
     def freeze(self, sample: Sample) -> Cell:
-        """Return a cell of fixed operators with the weights of this one."""
+        """Return the cell of a sample, with the weights of this one."""
         return converted(Cell, self, _indexed=False).freeze(sample)
 
 

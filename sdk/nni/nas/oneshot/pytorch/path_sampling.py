@@ -33,7 +33,7 @@ class UniformSampler:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """State of the random numbers."""
+        """State of the random generator; one that is set continues its draws."""
         return self._random.getstate()
 
     @state.setter

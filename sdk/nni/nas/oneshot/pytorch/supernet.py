@@ -124,7 +124,7 @@ def replaced(
 def refuse_remaining(
     module: nn.Module, name: str, memo: Memo, arguments: dict[str, Any]
 ) -> HookResult:
-    """Raise TypeError for a mutable module that no hook has replaced; the last hook.
+    """Raise TypeError for a mutable module that no earlier hook has replaced; else return None.
 
     Args:
         module: the module.

@@ -82,7 +82,7 @@ class BaseOneShotLightningModule(LightningModule):
         self.training_module.setup(stage)
 
     def teardown(self, stage: str) -> None:
-        """Tear the inner module down."""
+        """Tear the inner module down; end its logging through this one."""
         self.training_module.teardown(stage)
         vars(self.training_module).pop("log", None)
 

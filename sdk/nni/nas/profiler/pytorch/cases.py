@@ -68,7 +68,7 @@ def _equal(first: Any, other: Any) -> bool:  # noqa: ANN401 - number or expressi
 
 
 def switch(selector: Number, branches: Mapping[Any, Number]) -> Number:
-    """Return the value of the chosen branch; the value itself if all branches have it.
+    """Return an expression of the chosen branch's value; the value itself if all are equal.
 
     Args:
         selector: number or expression, compared with the keys.

@@ -195,7 +195,7 @@ class CostTrace:
         )
 
     def _loose_cell(self, cell: Cell, *inputs: Any) -> Any:  # noqa: ANN401 - as Cell.forward
-        """Return the output of a cell whose merged nodes depend on its choices."""
+        """Return the output shape of a cell that concatenates the nodes which no choice reads."""
         given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list | tuple) else inputs
         processed = list(cell.preprocessor(list(given)))
         states: list[ShapeTensor] = list(processed)
@@ -257,7 +257,7 @@ def _contains_any(node: int, *chosen: Sequence[int]) -> bool:
 
 
 def _input_choice(module: InputChoice, candidate_inputs: Sequence[ShapeTensor]) -> Any:  # noqa: ANN401
-    """Return the shape of chosen tensors, reduced."""
+    """Return the output shape of an input choice; sizes that differ by input are expressions."""
     chosen, candidates = module.choice, list(candidate_inputs)
 
     def picked(position: int) -> Any:  # noqa: ANN401 - as the candidates

@@ -76,7 +76,7 @@ class GraphConverter:
         return name if name not in taken else next(one for one in free if one not in taken)
 
     def _operation(self, module: nn.Module, python_name: str, shape: CallShape) -> Operation:
-        """Return the operation of a module inside, for calls of a shape."""
+        """Return a module's operation: of a choice, a unit, or a cell, whose graph is added."""
         form = _form_of(module, python_name)
         match form:
             case AlternativesForm(choice, candidates):

@@ -84,7 +84,7 @@ class Program:
 
 
 def program_of(graph: Graph) -> Program:
-    """Return the program of a graph.
+    """Return the program of a graph; raise if a choice is left or an input is missing.
 
     Args:
         graph: graph without choices.

@@ -68,7 +68,7 @@ class _OneLevelTracer(fx.Tracer):
         self._shape = shape
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Return true."""
+        """Return True: no module inside is traced."""
         del m, module_qualified_name
         return True
 

@@ -118,7 +118,7 @@ class Deduplication(StrategyMiddleware):
         self.dispatch_model_event(TrainingEndEvent(model, status))
 
     def budget_available(self) -> bool:
-        """Return whether patience and the budget of the engine below last.
+        """Return False after `patience` duplicates in a row, or without budget of the engine below.
 
         Returns:
             False after `patience` duplicates in a row.

@@ -62,7 +62,7 @@ class FailureHandler(StrategyMiddleware):
         """Retries by the identity of the model, while it runs."""
 
     def submit_models(self, *models: ExecutableModelSpace) -> None:
-        """Submit models to the engine below.
+        """Add models to the history, and submit them to the engine below.
 
         Args:
             *models: frozen models.

@@ -49,7 +49,7 @@ class Filter(StrategyMiddleware):
         self._patience = Patience(patience, "models were rejected by the filter")
 
     def submit_models(self, *models: ExecutableModelSpace) -> None:
-        """Submit the models that the function accepts, end the others.
+        """Submit the models that the function accepts; end the others as invalid.
 
         Args:
             *models: frozen models.
@@ -64,7 +64,7 @@ class Filter(StrategyMiddleware):
                 self.end_model(model, ModelStatus.Invalid, self.metric_for_invalid)
 
     def budget_available(self) -> bool:
-        """Return whether patience and the budget of the engine below last.
+        """Return False after `patience` rejections in a row, or without budget of the engine below.
 
         Returns:
             False after `patience` rejections in a row.

@@ -59,7 +59,7 @@ class MedianStop(StrategyMiddleware):
         super().set_engine(engine)
 
     def submit_models(self, *models: ExecutableModelSpace) -> None:
-        """Submit models to the engine below.
+        """Add models to the history, and submit them to the engine below.
 
         Args:
             *models: frozen models.

@@ -132,7 +132,7 @@ class DARTS(OneShotStrategy):
         )
 
     def train_dataloader(self, train: Any, val: Any) -> Any:  # noqa: ANN401 - any form of loaders
-        """Return both loaders: a batch of each in every step, the shorter one repeated."""
+        """Return a dict of both loaders: a step reads a batch of each, the shorter one repeated."""
         return {"train": train, "val": val}
 
     def val_dataloader(self, train: Any, val: Any) -> None:  # noqa: ANN401 - any form of loaders

@@ -124,7 +124,7 @@ class ENAS(RandomOneShot):
         )
 
     def train_dataloader(self, train: Any, val: Any) -> TaggedLoader:  # noqa: ANN401 - any form of loaders
-        """Return all training batches, then all validation batches."""
+        """Return a loader of (name, batch) pairs: all training batches, then all of validation."""
         return TaggedLoader({"train": train, "val": val})
 
     def val_dataloader(self, train: Any, val: Any) -> None:  # noqa: ANN401 - any form of loaders

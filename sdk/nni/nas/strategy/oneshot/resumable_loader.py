@@ -74,7 +74,7 @@ class ResumableLoader:
         return {_POSITION: self._position, _BEGIN: self._begin}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Let the next pass continue from a position.
+        """Let the next pass repeat a saved one's order, without the batches before its position.
 
         Args:
             state_dict: what `state_dict` returned.

@@ -53,7 +53,7 @@ class SupernetSearch(SimplifiedModelSpace):
 
     @classmethod
     def of(cls, space: SimplifiedModelSpace, strategy: OneShotStrategy) -> Self:
-        """Return the search of a space, ready for submission.
+        """Return the frozen search of a space by a one-shot strategy, ready for submission.
 
         Args:
             space: space with its evaluator.
@@ -113,7 +113,7 @@ class SupernetSearch(SimplifiedModelSpace):
 
 
 def _keep_nothing(_step: int) -> None:
-    """Keep no copy of a checkpoint."""
+    """Do nothing: no copy of a checkpoint is kept."""
 
 
 def search_in_trial(

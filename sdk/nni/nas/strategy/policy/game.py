@@ -89,7 +89,7 @@ class _OneOf(_Turns):
 
 
 class _ListOfOne(_OneOf):
-    """List of one value, in one step."""
+    """Steps of a dimension that is a list of one value: one step."""
 
     def value(self, actions: Iterator[int]) -> object:
         return [self.values[next(actions)]]

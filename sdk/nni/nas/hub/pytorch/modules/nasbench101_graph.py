@@ -28,7 +28,7 @@ class NasBench101Graph:
         return sum(map(len, self.inputs))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the architecture as queries of the benchmark take it.
+        """Return the architecture as a dict: `op1`… to names, `input1`… to lists of vertices.
 
         Returns:
             `op1`, `op2`, … to names and `input1`, `input2`, … to lists of vertices.
