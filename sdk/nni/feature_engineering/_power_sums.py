@@ -192,7 +192,7 @@ class _FewValues:
         self._second = torch.from_numpy(second).to(device)
 
     def _offsets(self, exponent: int) -> tuple[Tensor, Tensor]:
-        """Return the constants `c` of the columns, and `u` of the stored values."""
+        """Return constants `c ** k` of columns, and differences of stored `z ** k` from them."""
         constant = self._constant**exponent
         return constant, self._values**exponent - constant[self._owner]
 

@@ -129,7 +129,7 @@ class LightningCallback(Callback):
             self._reports.finish()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of this callback for a checkpoint.
+        """Return the result so far, for a checkpoint.
 
         Returns:
             The result so far.

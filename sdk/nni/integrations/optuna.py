@@ -356,7 +356,7 @@ def optuna_search_space(study: optuna.Study) -> dict[str, Any]:
 
 
 def optuna_samples(study: optuna.Study) -> list[dict[str, Any]]:
-    """Return the completed trials of a study of Optuna as samples.
+    """Return a study's completed trials as dicts of `parameter` and `value`; one objective only.
 
     Args:
         study: with one objective.
@@ -390,7 +390,7 @@ def to_optuna(
     optimize_mode: str = "minimize",
     study: optuna.Study | None = None,
 ) -> optuna.Study:
-    """Add the results of a search to a given or new study of Optuna; return the study.
+    """Add a search's finite results to a given or new study of Optuna; return the study.
 
     Args:
         results: a `nni.hpo.Study`, a result of `optimize`, samples, or the path of a file of them

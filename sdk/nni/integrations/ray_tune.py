@@ -165,7 +165,7 @@ class NNISearch(Searcher):  # type: ignore[misc] # Ray ships no types
         result: Mapping[str, Any] | None = None,
         error: bool = False,  # noqa: FBT001, FBT002 - as in Ray Tune
     ) -> None:
-        """Pass the last result of a trial to the tuner.
+        """Pass a trial's last result to the tuner: a failure on error or without finite metrics.
 
         Args:
             trial_id: of Ray Tune; one that was not suggested is left out.

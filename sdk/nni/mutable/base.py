@@ -195,7 +195,7 @@ class Mutable(ABC):
                 yield dict(sample)
 
     def default(self, memo: Sample | None = None) -> Any:  # noqa: ANN401 - the user's value
-        """Return the concrete value of the default sample.
+        """Return the concrete value of the default sample; raise if that breaks a constraint.
 
         Args:
             memo: sample to complete, in place.
@@ -239,7 +239,7 @@ class Mutable(ABC):
         ) from first
 
     def random(self, memo: Sample | None = None, random_state: RandomState | None = None) -> Any:  # noqa: ANN401 - the user's value
-        """Return the concrete value of a random sample.
+        """Return the concrete value of a random sample; raise if that breaks a constraint.
 
         Args:
             memo: sample to complete, in place.
@@ -254,7 +254,7 @@ class Mutable(ABC):
         return self.freeze(self.random_sample(memo, random_state))
 
     def grid(self, memo: Sample | None = None, granularity: int | None = None) -> Iterator[Any]:
-        """Yield the concrete value of every sample.
+        """Yield the concrete value of every valid sample; the last leaf changes fastest.
 
         The leaves are combined in the order of `simplify`; the last one changes fastest. Samples
         that break a constraint are left out.
@@ -382,7 +382,7 @@ class LabeledMutable(Mutable):
         self,
         is_leaf: Callable[[Mutable], bool],
     ) -> "Iterable[LabeledMutable]":
-        """Yield this mutable."""
+        """Return this mutable alone, whatever `is_leaf` returns."""
         return (self,)
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:

@@ -100,7 +100,7 @@ class Categorical(MutableSymbol):
             yield self.values[at]
 
     def as_legacy_dict(self) -> dict[str, Any]:
-        """Return the form `choice`.
+        """Return a dict of `_type`, which is `choice`, and `_value`, the list of values.
 
         Returns:
             A dictionary of `_type` and `_value`.
@@ -142,7 +142,7 @@ def checked_values(values: Iterable[Any]) -> list[Any]:
 def checked_weights(
     weights: Sequence[float], number: int, *, is_distribution: bool = True
 ) -> list[float]:
-    """Return the weights of a choice as floats; raise unless one a value, in [0, 1], with sum 1.
+    """Return weights as floats; raise unless there is one per value, in [0, 1], with the sum 1.
 
     Args:
         weights: what the user gave.

@@ -50,7 +50,7 @@ class ConstructorRecord(ABC):
         return self.constructor_arguments()
 
     def _dump(self) -> dict[str, Any]:
-        """Return what `nni.dump` writes of this mutable."""
+        """Return the constructor's arguments, marked for JSON, which `nni.dump` writes."""
         return {name: marked(value) for name, value in self.constructor_arguments().items()}
 
     @classmethod

@@ -74,7 +74,7 @@ def choice(label: str, choices: Iterable[Any]) -> Any:  # noqa: ANN401 - LayerCh
 
 @_label_first
 def uniform(label: str, low: float, high: float) -> Numerical:
-    """Return a number that is uniform between two bounds.
+    """Return a `Numerical` that is uniform between two bounds.
 
     Args:
         label: name of the dimension.
@@ -94,7 +94,7 @@ def uniform(label: str, low: float, high: float) -> Numerical:
 
 @_label_first
 def quniform(label: str, low: float, high: float, q: float) -> Numerical:
-    """Return a uniform number that is rounded to a multiple.
+    """Return a `Numerical` that is uniform, and rounded to a multiple of `q`.
 
     Its values are floating-point numbers; append `.int()` for integers.
 
@@ -117,7 +117,7 @@ def quniform(label: str, low: float, high: float, q: float) -> Numerical:
 
 @_label_first
 def loguniform(label: str, low: float, high: float) -> Numerical:
-    """Return a number whose logarithm is uniform.
+    """Return a `Numerical` whose logarithm is uniform.
 
     Args:
         label: name of the dimension.
@@ -137,7 +137,7 @@ def loguniform(label: str, low: float, high: float) -> Numerical:
 
 @_label_first
 def qloguniform(label: str, low: float, high: float, q: float) -> Numerical:
-    """Return a number whose logarithm is uniform, rounded to a multiple.
+    """Return a `Numerical` whose logarithm is uniform, rounded to a multiple of `q`.
 
     Args:
         label: name of the dimension.
@@ -158,7 +158,7 @@ def qloguniform(label: str, low: float, high: float, q: float) -> Numerical:
 
 @_label_first
 def normal(label: str, mu: float, sigma: float) -> Numerical:
-    """Return a normally distributed number.
+    """Return a `Numerical` that is normally distributed, without bounds.
 
     Args:
         label: name of the dimension.
@@ -178,7 +178,7 @@ def normal(label: str, mu: float, sigma: float) -> Numerical:
 
 @_label_first
 def qnormal(label: str, mu: float, sigma: float, q: float) -> Numerical:
-    """Return a normally distributed number, rounded to a multiple.
+    """Return a `Numerical` that is normally distributed, rounded to a multiple of `q`.
 
     Args:
         label: name of the dimension.
