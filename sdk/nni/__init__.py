@@ -90,7 +90,7 @@ _ANNOTATIONS = "function_choice lognormal qlognormal randint variable"
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its home the first time it is requested."""
+    """Import a public name on its first use; AttributeError, perhaps with a remedy, for others."""
     from importlib import import_module
 
     if name in _SUBMODULES:

@@ -86,7 +86,7 @@ def _config_error(message: str, facts: dict[str, str]) -> ConfigError:
 
 
 def error_facts(error: grpc.Call) -> dict[str, str]:
-    """Return the details that came with a refusal; empty if none did."""
+    """Return the details in a gRPC error's trailing metadata, as texts; {} if none are readable."""
     for key, value in error.trailing_metadata() or ():
         if key == ERROR_DETAILS_KEY:
             try:

@@ -193,7 +193,7 @@ def regret_rows(
 
 
 def tuner_rows(results: Sequence[tuple[str, float | None]], mode: Mode) -> list[TunerRow]:
-    """Return a row per tuner, in the order of their first trials.
+    """Return trials, best, regret and median per tuner, in the order of their first trials.
 
     Args:
         results: tuner and result of each trial; None: it has none that is finite.

@@ -86,7 +86,7 @@ class Experiment(ExperimentHandle):
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
         run_mode: RunMode = RunMode.Background,
     ) -> None:
-        """Create the experiment and return while its trials run.
+        """Start the services if down, create the experiment, and return while its trials run.
 
         Brings the services of this machine up if they are not, and waits a moment for the
         algorithm to be loaded. Call `stop` when you are done.

@@ -43,7 +43,7 @@ class LeaseKeeper:
         self._thread: threading.Thread | None = None
 
     def hold(self, trial_id: str, attempt: int, lease_s: float) -> None:
-        """Renew the lease of a trial from now on, at a third of its length."""
+        """Renew a trial's lease in a background thread from now on, at a third of its length."""
         with self._changed:
             self._held[trial_id] = attempt
             self._ending.discard(trial_id)
@@ -87,7 +87,7 @@ class LeaseKeeper:
                     _logger.warning("this process does not hold trial %s any more", trial_id)
 
     def _drop(self, trial_id: str, attempt: int) -> bool:
-        """Renew an attempt no more; return whether that is a loss.
+        """Stop renewing an attempt; return True if it is lost: its end is not being reported.
 
         It is none if the end was, or is being, reported, or the trial was asked again meanwhile.
         """

@@ -17,7 +17,7 @@ _FAINT: Final = 0.35
 
 
 def draw(chart: Chart | ParallelChart) -> go.Figure:
-    """Return a chart as a figure of plotly."""
+    """Return a plotly figure of a chart: panels side by side; a legend only in a single panel."""
     if isinstance(chart, ParallelChart):
         return _parallel(chart)
     figure = make_subplots(

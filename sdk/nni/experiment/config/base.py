@@ -198,7 +198,7 @@ class ConfigModel(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def secret_paths(self) -> list[str]:
-        """Return the paths of the fields that hold secrets and are given.
+        """Return paths of the given secret fields, those of nested sections and lists included.
 
         Returns:
             Paths in camelCase: `machineList[0].password`.

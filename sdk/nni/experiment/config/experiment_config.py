@@ -91,7 +91,7 @@ class ExperimentConfig(ExperimentFields):
         Path(path).expanduser().write_text(to_yaml(self.to_dict()), "utf-8")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields that are given, as JSON values.
+        """Return the given fields as JSON values; leave out empty sections and lists.
 
         Returns:
             Values by camelCase name, as in YAML; without sections that were never filled in.

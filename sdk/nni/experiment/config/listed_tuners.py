@@ -71,7 +71,7 @@ def problems_of_tuners(
     *,
     objectives: bool,
 ) -> Iterator[Problem]:
-    """Yield broken rules of `tuners` and `tunerPolicy`.
+    """Yield problems of `tuners`: beside another algorithm, malformed, or of different modes.
 
     Args:
         tuners: empty if they are not given.

@@ -100,7 +100,7 @@ class PoolFile(ConfigModel):
         return list(services) if isinstance(services, list) else [services]
 
     def problems(self) -> list[Problem]:
-        """Return which rules the definition breaks; empty if it is valid."""
+        """Return broken rules of name, platforms and limits; empty if the definition is valid."""
         broken = broken_name_rule(self.name)
         problems = [Problem("name", broken, self.name)] if broken else []
         several = isinstance(self.training_service, list)

@@ -148,7 +148,7 @@ class SectionReader:
             self.findings.dropped.append(f"{self._path(name)}{note}")
 
     def finish(self, remedies: Mapping[str, str] | None = None) -> None:
-        """Record a problem for each field that no caller has read.
+        """Record a problem, with a remedy, for each field that no caller has read.
 
         Args:
             remedies: advice by the name of an unknown field; others get the closest known name.

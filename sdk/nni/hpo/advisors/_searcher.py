@@ -97,7 +97,7 @@ class TunerSearcher:
 
 
 def parameter_count(space: Space) -> int:
-    """Return the number of parameters, those of all branches included."""
+    """Return the number of parameters, choices and those in all branches included."""
     count = 0
     for parameter in space.parameters:
         count += 1

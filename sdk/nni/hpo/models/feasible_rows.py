@@ -44,7 +44,7 @@ class RowFeasibility:
     def add(
         self, coordinates: tuple[float, ...], options: tuple[int, ...], *, succeeded: bool
     ) -> None:
-        """Append the row of an ended trial, and whether it succeeded."""
+        """Append an ended trial's row and outcome; the first failure creates the model."""
         self._coordinates.append(coordinates)
         self._options.append(options)
         self._succeeded.append(succeeded)

@@ -31,7 +31,7 @@ class GaussianMixture:
     """`(k, d)`"""
 
     def log_density(self, points: Floats) -> Floats:
-        """Return the log density `(m,)` at `(m, d)` points."""
+        """Return the log density `(m,)` of the whole mixture at `(m, d)` points."""
         parts = self.log_parts(points)
         top = parts.max(axis=1)
         total: Floats = top + np.log(np.exp(parts - top[:, None]).sum(axis=1))

@@ -102,7 +102,7 @@ class Mixture:
         return density
 
     def _kernel_log_norms(self) -> Floats:
-        """Return the logarithm of the normalisation of each kernel, `(k,)`."""
+        """Return each kernel's log normalising factor `(k,)`, for its mass inside the bounds."""
         widths = np.broadcast_to(self.widths, self.centres.shape)
         norms: Floats = -np.log(widths).sum(axis=1) - LOG_SQRT_2PI * self.centres.shape[1]
         bounded = self.frame.bounded
@@ -112,7 +112,7 @@ class Mixture:
         return norms
 
     def _squared_distances(self, points: Floats) -> Floats:
-        """Return the squared distances in units of the widths, `(m, k)`."""
+        """Return squared distances `(m, k)` of points from kernel centres, in units of widths."""
         if self.widths.ndim == 1:  # shared widths: one matrix product instead of m * k * d terms
             scaled, centres = points / self.widths, self.centres / self.widths
             squares = (scaled * scaled).sum(axis=1)[:, None] + (centres * centres).sum(axis=1)

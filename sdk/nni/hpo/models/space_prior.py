@@ -42,7 +42,7 @@ class SpacePrior:
         return len(self._numbers) + len(self._options)
 
     def log_ratio(self, vectors: Floats) -> Floats:
-        """Return the log densities `(m,)` at vectors `(m, d)` of the space."""
+        """Return log user priors `(m,)` at `(m, d)` vectors, summed over active parameters."""
         active = self._space.active(vectors)
         total = np.zeros(len(vectors))
         for index, density in self._numbers.items():
@@ -104,7 +104,7 @@ class SpacePrior:
         return redrawn
 
     def mode(self, otherwise: Floats) -> Floats:
-        """Return the vector `(d,)` that the user expects to be best.
+        """Return the vector `(d,)` of the user priors' modes; `otherwise` where there is none.
 
         Args:
             otherwise: `(d,)`, filled coordinates, for parameters without a user prior.

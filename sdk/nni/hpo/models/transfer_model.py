@@ -85,7 +85,7 @@ class TransferPosterior:
         """Least mean that is predicted at the results."""
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
-        """Return means and standard deviations `(m,)` at `(m, f)` features."""
+        """Return means and standard deviations `(m,)` of own losses, free of noise."""
         bases = self._prior.bases(features)
         across = self._prior.covariance(
             self._hypothesis, (self._features, self._bases), (features, bases)

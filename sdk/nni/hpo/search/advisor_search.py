@@ -197,7 +197,7 @@ class AdvisorSearch:
                 commands.connect(None)
 
     def _receive(self, message: dict[str, Any]) -> None:
-        """Store late suggestions, stops and failures that the driver sends."""
+        """Record a driver's message: late suggestions, a stopped trial's id, or a failure."""
         if "late" in message:
             self._ready.extend((number, parameters) for number, parameters, _ in message["late"])
             self._promised -= len(message["late"])

@@ -79,7 +79,7 @@ class TransferProposer:
         self._fitted: tuple[int, TransferPosterior] | None = None
 
     def update_search_space(self, space: Space) -> None:
-        """Set a space, and model the earlier searches in it.
+        """Set a space, and model the largest earlier searches in it; skip those too small.
 
         Args:
             space: of the new search.

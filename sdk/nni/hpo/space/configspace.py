@@ -120,7 +120,7 @@ def _entries(space: Space, entries: JsonValue) -> Iterator[tuple[Parameter, Json
 
 
 def _branches(space: Space) -> Iterator[tuple[Parameter, Branch]]:
-    """Yield all branches, each with its choice."""
+    """Yield all branches, at any depth, each with its choice."""
     for parameter in walk(space):
         if isinstance(parameter.domain, ChoiceDomain):
             for branch in parameter.domain.branches():

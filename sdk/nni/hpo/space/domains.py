@@ -359,7 +359,7 @@ class Space:
         return not self.rules or self.broken(configuration) is None
 
     def draw(self, rng: Random) -> dict[str, JsonValue]:
-        """Return one feasible sample, with the sampled branches only.
+        """Return a random feasible configuration; with user priors, half of the draws follow them.
 
         It is one of the user priors, or of the distribution of the space, with equal chances; of
         the latter always where there is no user prior.

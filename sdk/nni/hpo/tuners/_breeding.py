@@ -42,7 +42,7 @@ def child_of(space: EncodedSpace, parents: Floats, rng: np.random.Generator) -> 
 
 
 def _crossed(space: EncodedSpace, parents: Floats, rng: np.random.Generator) -> Floats:
-    """Return the simulated binary crossover of two filled points."""
+    """Return a child `(d,)` by simulated binary crossover; half of the coordinates take part."""
     first, second = parents
     u = rng.random(len(space))
     power = 1.0 / (_CROSSING_INDEX + 1.0)
@@ -56,7 +56,7 @@ def _crossed(space: EncodedSpace, parents: Floats, rng: np.random.Generator) -> 
 
 
 def _mutated(point: Floats, rng: np.random.Generator) -> Floats:
-    """Return coordinates `(d,)` after polynomial mutation."""
+    """Return the polynomial mutation of all coordinates `(d,)`, clipped to [0, 1]."""
     inside = np.clip(point, 0.0, 1.0)
     u = rng.random(len(point))
     power = 1.0 / (_MUTATION_INDEX + 1.0)

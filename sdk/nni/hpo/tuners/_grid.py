@@ -43,7 +43,7 @@ class Grid:
             self.size *= axis.size
 
     def decode(self, number: int) -> dict[str, JsonValue]:
-        """Return the combination with this number, in `[0, size)`."""
+        """Return a combination by its number, in `[0, size)`, as a dict of values by key."""
         digits: list[int] = []
         for _, axis in reversed(self._axes):
             number, digit = divmod(number, axis.size)

@@ -166,7 +166,7 @@ class AnnealTuner(Tuner):
         return ranking[rank][1]
 
     def _near(self, space: Space, model: Placed) -> dict[str, JsonValue]:
-        """Return a draw from the prior, shrunk around the result `model`."""
+        """Draw each parameter shrunk around `model`, or another good result if it lacks it."""
         values: dict[str, JsonValue] = {}
         for parameter in space.parameters:
             ranking = self._rankings.get(parameter.path, [])

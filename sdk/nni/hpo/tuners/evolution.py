@@ -204,7 +204,7 @@ class EvolutionTuner(Tuner):
         return self._mutated(better.configuration)
 
     def _mutated(self, configuration: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return a mutated copy: one active parameter is drawn anew."""
+        """Return a copy with one random active parameter redrawn from its prior, then repaired."""
         child = copy.deepcopy(configuration)
         places = active_places(self._space, child)
         if not places:

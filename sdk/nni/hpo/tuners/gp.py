@@ -160,7 +160,7 @@ class GPTuner(DelegatingTuner):
 
 
 def _acquisition(utility: str, kappa: float, xi: float) -> AcquisitionFunction:
-    """Return the acquisition function of a name in `UTILITIES`."""
+    """Return the acquisition function `ei`, `poi`, or the confidence bound for any other name."""
     if utility == "ei":
         return expected_improvement(float(xi))
     if utility == "poi":

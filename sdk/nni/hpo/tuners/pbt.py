@@ -306,7 +306,7 @@ class PBTTuner(Tuner):
 
 
 def perturbed(domain: Domain, value: float, factor: float) -> float:
-    """Return `value * factor` as the nearest value of a numeric domain."""
+    """Return `value * factor`, rounded and clipped to the values of a numeric domain."""
     assert not isinstance(domain, ChoiceDomain)
     moved = value * factor
     if isinstance(domain, IntegerDomain):

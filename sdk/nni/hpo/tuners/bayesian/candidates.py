@@ -145,7 +145,7 @@ def option_candidates(
 
 
 def distinct(candidates: Floats, count: int) -> list[Floats]:
-    """Return the first `count` candidates that are not nearly the same."""
+    """Return up to `count` candidates, in order, without those nearly equal to an earlier one."""
     chosen: list[Floats] = []
     for candidate in candidates:
         if len(chosen) == count:

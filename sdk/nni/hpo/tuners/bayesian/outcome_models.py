@@ -78,7 +78,7 @@ class OutcomeAcquisition:
         return total
 
     def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
-        """Return the acquisition at one point, and its gradient."""
+        """Return the acquisition at features `(f,)`, and its gradient `(f,)`."""
         total, gradient = 0.0, np.zeros_like(features)
         if self.boxes is not None:
             means, deviations, mean_gradients, deviation_gradients = zip(

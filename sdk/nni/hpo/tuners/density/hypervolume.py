@@ -59,7 +59,7 @@ def spread_choice(volumes: Floats, count: int) -> Ints:
 
 
 def contributions(volumes: Floats) -> Floats:
-    """Return the volume that is lost without each result, `(k,)`.
+    """Return the volume `(k,)` that only this result dominates; equal results have none.
 
     Args:
         volumes: `(k, r)` of `reaches`; k >= 1.
