@@ -366,7 +366,7 @@ class Study(LocalResults):
             }
 
     def load_state(self, state: Mapping[str, JsonValue]) -> None:
-        """Restore tuner, open trials and results; ValueError if this study was asked before.
+        """Restore tuner, open trials and results; ValueError after an ask, or for another space.
 
         Open trials stay open, and stopping rules count the restored results.
 

@@ -221,7 +221,7 @@ class _Simulation:
     _best: SimulatedTrial | None = None
 
     def run(self, driver: AlgorithmDriver) -> SimulatedRun:
-        """Process events until none is left or the time limit; return the ended trials."""
+        """Process events until none is left or the time limit; return the run, trials by id."""
         self._driver = driver
         driver.initialize(self.training.table.search_space)
         self._fill_slots()

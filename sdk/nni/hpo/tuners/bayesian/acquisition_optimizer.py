@@ -173,7 +173,7 @@ class AcquisitionOptimizer:
         return allowed
 
     def _best_neighbour(self, vector: Floats) -> Floats:
-        """Return the vector reached by moves to the best allowed discrete neighbour."""
+        """Move to the best allowed neighbour while the acquisition rises; return the end."""
         best = -np.inf
         for _ in range(_MOVES):
             neighbours = self.space.allowed(self.space.neighbours(vector))

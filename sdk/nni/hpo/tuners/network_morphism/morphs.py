@@ -184,7 +184,7 @@ def wider(graph: Graph, index: int, width: int) -> Graph | None:
 
 
 def _fitted(graph: Graph, widths: Mapping[int, int]) -> tuple[list[Layer], list[int], int]:
-    """Return layers with new widths and matching inputs, up to a merge of unequal widths.
+    """Return layers with new widths, up to an addition of unequal ones; its narrow nodes, width.
 
     If the inputs of an addition differ then, also return the nodes that are too narrow for it, and
     the width that they need.
