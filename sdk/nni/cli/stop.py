@@ -63,7 +63,7 @@ def stop(
 
 
 def stop_together(client: ManagerClient, ids: Sequence[str], messages: Messages) -> None:
-    """Stop experiments at the same time, since each may wait for trials that ignore TERM.
+    """Stop experiments at the same time and wait for all; raise after that if one failed.
 
     Raises:
         ExperimentError: one could not be stopped; the others are stopped all the same.

@@ -159,7 +159,7 @@ class ExperimentHandle:
         return bool(ended.state != experiment_pb2.EXPERIMENT_STATE_ERROR)
 
     def _wait_for_algorithm(self) -> None:
-        """Wait until the algorithm is loaded, but no longer than a fixed time."""
+        """Wait until the algorithm is loaded or has failed; return in any case at a time limit."""
         give_up_at = time.monotonic() + _ALGORITHM_S
 
         def check_time() -> None:

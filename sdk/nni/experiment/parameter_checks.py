@@ -68,7 +68,7 @@ def sort_samples(data: Sequence[object], config: config_pb2.ExperimentConfig) ->
 
 
 def learns_samples(config: config_pb2.ExperimentConfig) -> bool:
-    """Return whether an experiment's algorithm uses imported samples, as far as is known."""
+    """Return whether an experiment's algorithm uses imported samples; True for a custom one."""
     entry = _built_in(config)
     return entry is None or entry.imports
 
@@ -94,7 +94,7 @@ def check_parameters(
 
 
 def broken_parameters(parameters: object, config: config_pb2.ExperimentConfig) -> str:
-    """Return why a configuration lies outside the search space; empty if it does not.
+    """Return why a configuration lies outside the search space; empty if inside, or unchecked.
 
     Args:
         parameters: the configuration; keys that the algorithm adds, such as `TRIAL_BUDGET`, are

@@ -59,7 +59,7 @@ Mark: TypeAlias = Series | Bars | Surface
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Coordinate system with marks."""
+    """Coordinate system of a chart: a horizontal and a vertical axis, and the marks drawn in it."""
 
     x: ChartAxis
     y: ChartAxis

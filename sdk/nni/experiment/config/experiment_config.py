@@ -111,7 +111,7 @@ class ExperimentConfig(ExperimentFields):
         return fields
 
     def json(self, **options: Any) -> str:  # noqa: ANN401 - those of json.dumps
-        """Return the configuration as JSON text.
+        """Return the fields of `to_dict` as JSON text, with options of `json.dumps`.
 
         Args:
             **options: of `json.dumps`, such as `indent=2`.
