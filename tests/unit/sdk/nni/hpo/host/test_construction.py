@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 
 from nni.hpo.base import AssessResult, Resumable, Tuner, generate
-from nni.hpo.host.construction import metric_of, planned_assessor, planned_tuner
+from nni.hpo.host.construction import (
+    metric_of,
+    planned_advisor,
+    planned_assessor,
+    planned_tuner,
+)
 from nni.hpo.search.managed_tuner import ManagedTuner
 from nni.hpo.tuners.random_search import RandomTuner
 
@@ -123,6 +128,21 @@ def test_an_assessor_of_one_metric_continues_from_its_saved_state() -> None:
     second.load_state(first.state())
 
     assert second.assess_trial("worse", [{"loss": 5.0}]) is AssessResult.Bad
+
+
+@pytest.mark.parametrize(("mode", "opposite"), [("minimize", "maximize"), ("maximize", "minimize")])
+def test_an_advisor_has_the_mode_of_the_only_objective(mode: str, opposite: str) -> None:
+    plan = {"objectives": [{"metric": "loss", "mode": mode}]}
+    config = {"name": "Hyperband", "class_args": {"R": 3, "optimize_mode": opposite}}
+
+    assert planned_advisor(config, plan, 1)._mode == mode
+
+
+def test_an_advisor_of_one_objective_refuses_several() -> None:
+    plan = {"objectives": [{"metric": metric, "mode": "minimize"} for metric in ("loss", "size")]}
+
+    with pytest.raises(ValueError, match="optimize_mode must be"):
+        planned_advisor({"name": "Hyperband", "class_args": {"R": 3}}, plan, 1)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nni.hpo.models.network import Network, linear_posterior, trained_network
+from nni.hpo.models.network import Network, _batch, linear_posterior, trained_network
 
 
 def test_gradients_are_those_of_the_error() -> None:
@@ -47,6 +47,14 @@ def test_learns_a_wave() -> None:
 
     assert means == pytest.approx(np.sin(6 * at[:, 0]), abs=0.1)
     assert deviations.max() < 0.1
+
+
+@pytest.mark.parametrize(("count", "used"), [(3, 3), (100, 100), (130, 100)])
+def test_an_epoch_uses_an_observation_at_most_once(count: int, used: int) -> None:
+    positions = _batch(count, np.random.default_rng(0))
+
+    assert len(positions) == len(set(positions.tolist())) == used
+    assert set(positions.tolist()) <= set(range(count))
 
 
 def test_same_draws_give_the_same_network() -> None:

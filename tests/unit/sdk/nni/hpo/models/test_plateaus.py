@@ -36,6 +36,16 @@ def test_widths_of_cells_are_found() -> None:
     assert set(widths) <= {0.12, 0.17, 0.25}
 
 
+def test_width_of_narrow_cells_is_found_exactly_if_it_is_one_of_those_tried() -> None:
+    vectors = np.random.default_rng(0).random((200, 1))
+    losses = (np.floor(vectors[:, 0] * 20) - 7.3) ** 2
+
+    widths = plateau_widths(vectors, losses, np.array([True]))
+
+    assert widths is not None
+    assert widths.tolist() == [0.05]
+
+
 def test_an_axis_on_which_nothing_depends_is_endless() -> None:
     vectors = spread(60)
 

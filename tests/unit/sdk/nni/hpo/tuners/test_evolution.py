@@ -148,6 +148,15 @@ def test_deferred_requests_survive_being_put_aside() -> None:
     assert list(later.started) == [2]
 
 
+def test_a_restored_population_draws_only_what_is_left_of_it() -> None:
+    tuner, other = ready(population=3), ready(population=3, seed=9)
+    tuner.generate_parameters(0)
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+
+    assert generate(other, [1, 2, 3], Later()).deferred == (3,)
+
+
 def test_better_than_random_search_with_many_trials() -> None:
     def best_of(tuner: Tuner) -> float:
         tuner.update_search_space({k: v for k, v in SPACE.items() if k != "model"})

@@ -96,3 +96,13 @@ def test_only_infinite_types_can_be_refined() -> None:
 
     assert not Grid(parse_space(SPACE)).refinable
     assert Grid(parse_space({"b": {"_type": "choice", "_value": ["plain", branch]}})).refinable
+
+
+def test_parameters_of_a_branch_are_refined_with_the_level() -> None:
+    branch = {"_name": "deep", "x": {"_type": "uniform", "_value": [0, 1]}}
+    space = parse_space({"b": {"_type": "choice", "_value": ["plain", branch]}})
+
+    grids = [Grid(space, level) for level in range(2)]
+
+    assert [grid.size for grid in grids] == [1 + 3, 1 + 5]
+    assert grids[1].decode(2) == {"b": {"_name": "deep", "x": pytest.approx(0.25)}}
