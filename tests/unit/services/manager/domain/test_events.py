@@ -3,7 +3,9 @@
 import re
 
 from nni_proto.experiment.v1 import event_pb2
+from svc_common.experiment_events.causes import EndCause, EndReason
 from svc_manager.domain import events
+from svc_manager.domain.trial import TrialState
 
 
 def test_every_event_of_the_contract_has_a_class_of_the_same_name() -> None:
@@ -14,3 +16,10 @@ def test_every_event_of_the_contract_has_a_class_of_the_same_name() -> None:
     }
 
     assert classes == contract
+
+
+def test_an_end_is_one_of_the_trial_unless_it_is_marked() -> None:
+    reason = EndReason(EndCause.EXIT_CODE, exit_code=1)
+    end = events.TrialEnded("abcde", 1, TrialState.FAILED, 1, 2_000, reason, 5)
+
+    assert not end.infrastructure

@@ -105,6 +105,18 @@ def test_failed_starts_cost_no_budget_and_no_retries() -> None:
     assert len(trial.lost_attempts) == 1
 
 
+def test_the_fifth_failed_start_in_a_row_holds_the_experiment() -> None:
+    lab = lab_of(8)
+    trials = list(lab.experiment.live.values())
+
+    held_after = []
+    for trial in trials[:5]:
+        fail(lab, trial)
+        held_after.append(holds(lab.experiment))
+
+    assert held_after == [False, False, False, False, True]
+
+
 def test_after_several_failed_starts_in_a_row_the_experiment_holds() -> None:
     lab = lab_of(HOLD_AFTER + 3)
     trials = list(lab.experiment.live.values())
