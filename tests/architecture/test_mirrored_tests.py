@@ -35,7 +35,6 @@ TESTED_ELSEWHERE = {
     "services/dispatcher/svc_dispatcher/__main__.py": "tests/integration/dispatcher",
     "services/dispatcher/svc_dispatcher/app.py": "tests/integration/dispatcher",
     "services/trial-runner/svc_trial_runner/fleet/__main__.py": "tests/integration/fleet",
-    "services/trial-runner/svc_trial_runner/fleet/app.py": "tests/integration/fleet",
     "services/compressor/svc_compressor/__main__.py": "tests/e2e/test_compression_service.py",
     "services/compressor/svc_compressor/app.py": "tests/e2e/test_compression_service.py",
     "services/nas/svc_nas/__main__.py": "tests/e2e/test_nas_service.py",
