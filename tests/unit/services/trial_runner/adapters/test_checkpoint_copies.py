@@ -88,6 +88,20 @@ def test_restoration_removes_what_was_written_since(
     assert (tmp_path / "checkpoint/model").read_text() == "one"
 
 
+def test_restoration_goes_on_though_an_unfinished_copy_cannot_be_removed(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    write(tmp_path, "one")
+    copies.complete(str(tmp_path), FIRST)
+    # A trial may write there, and a link in place of a folder is not removed.
+    (tmp_path / ".checkpoint/unfinished.2.1.11").symlink_to(tmp_path)
+    write(tmp_path, "half")
+
+    copies.restore(str(tmp_path), FIRST)
+
+    assert (tmp_path / "checkpoint/model").read_text() == "one"
+
+
 def test_restoration_without_a_copy_leaves_no_folder(
     copies: DiskCheckpointCopies, tmp_path: Path
 ) -> None:

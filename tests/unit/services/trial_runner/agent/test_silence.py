@@ -67,3 +67,18 @@ async def test_connection_within_the_limit_starts_it_anew() -> None:
     clock.advance(LIMIT_S)
 
     await asyncio.wait_for(waiting, 10)
+
+
+async def test_no_time_is_measured_while_the_bus_is_connected() -> None:
+    bus, clock = Bus(), ManualClock()
+    bus.connect()
+    waiting = asyncio.ensure_future(wait_silent(bus.connected, bus.disconnected, clock, LIMIT_S))
+
+    sleepers = []
+    for _ in range(20):
+        await asyncio.sleep(0)
+        sleepers.append(clock.sleepers)
+
+    assert set(sleepers) == {0}
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from svc_trial_runner.agent_settings import ConnectionKind, parse_agent_settings
+from svc_trial_runner.fleet.adapters.bundles.worker_folders import WorkerFolders
 from svc_trial_runner.fleet.adapters.local_agents import LocalAgentsAdapter, gpu_indices
 from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
@@ -46,6 +47,21 @@ async def test_agent_that_ends_at_once_is_listed_with_its_last_words(tmp_path: P
     assert "no bus at this address" in (await ended(adapter)).reason
     await adapter.clean()
     assert await adapter.agents() == []
+
+
+async def test_agent_that_cannot_be_started_is_a_failure_with_the_reason(tmp_path: Path) -> None:
+    context = local_context(tmp_path, INSTALLATION, POOL)
+    adapter = LocalAgentsAdapter(context, FAILING)
+    await adapter.prepare()
+    # A link takes the place of the agent's folder.
+    folder = WorkerFolders(str(context.folder)).agent(str(agent_name(1)))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.symlink_to(tmp_path / "nowhere")
+
+    (failure,) = await adapter.launch([agent_order(agent_name(1))])
+
+    assert failure.name == agent_name(1)
+    assert failure.reason
 
 
 async def test_programs_are_replaced_while_an_agent_reads_them(tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ def test_settings_of_an_agent_are_complete(tmp_path: Path) -> None:
         assert settings.connection.kind is ConnectionKind.SOCKETS
         assert (Path(settings.connection.folder) / "current").exists()
         assert settings.home.startswith(str(machines.agent_folder(ONE)))
+        # Of the ten seconds until it is killed, two are left for the end of its process.
+        assert settings.grace_s == 8
 
     run(tmp_path, work)
 

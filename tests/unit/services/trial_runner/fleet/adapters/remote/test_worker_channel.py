@@ -82,6 +82,19 @@ def test_link_in_place_of_the_folder_is_not_followed(key: str, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+def test_folder_that_can_be_made_nowhere_is_refused_with_the_first_reason(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/nowhere")
+    trap = Path(f"/tmp/nni-{os.getuid()}-{key}")
+    trap.symlink_to(tmp_path)
+
+    with pytest.raises(PermissionError, match="no folder of this user"):
+        open_folder(key)
+
+    trap.unlink()
+
+
 def test_folder_that_others_may_enter_is_closed(key: str) -> None:
     base = Path(open_folder(key)["base"])
     base.chmod(0o777)
