@@ -7,7 +7,7 @@ import asyncio
 import math
 import uuid
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -390,42 +390,56 @@ def rank(experiment: Experiment, wanted: TrialFilter, moment_ms: int) -> list[tu
         wanted: filter and order.
         moment_ms: end of the durations of running trials, ms since 1970.
     """
-    states = frozenset(wanted.states)
+    found = _matching(experiment, wanted)
+    value_of = _value_of(experiment, wanted.order, moment_ms)
     sign = -1 if wanted.descending else 1
     rows: list[tuple[Place, Trial]] = []
-    for trial in list(experiment.trials.values()):  # a copy: the fold may add some meanwhile
-        if states and trial.state.value not in states:
-            continue
-        if not trial.id.startswith(wanted.id_prefix):
-            continue
-        if wanted.with_result and trial.final is None:
-            continue
-        key = _key(experiment, trial, wanted.order, moment_ms)
-        place = (key is None, 0.0 if key is None else sign * key, trial.sequence_id)
+    for trial in found:
+        value = value_of(trial)
+        place = (value is None, 0.0 if value is None else sign * value, trial.sequence_id)
         rows.append((place, trial))
-    rows.sort(key=_place_of)  # linear where the order is that of creation
+    rows.sort(key=itemgetter(0))  # linear where the order is that of creation
     return rows
 
 
-def _place_of(row: tuple[Place, Trial]) -> Place:
-    return row[0]
+def _matching(experiment: Experiment, wanted: TrialFilter) -> list[Trial]:
+    """Return the trials that the filter passes, in no order."""
+    found = list(experiment.trials.values())  # a copy: the fold may add some meanwhile
+    if wanted.states:
+        states = frozenset(wanted.states)
+        found = [trial for trial in found if trial.state.value in states]
+    if wanted.id_prefix:
+        found = [trial for trial in found if trial.id.startswith(wanted.id_prefix)]
+    if wanted.with_result:
+        found = [trial for trial in found if trial.final is not None]
+    return found
 
 
-def _key(
+def _value_of(
     experiment: Experiment,
-    trial: Trial,
     order: trial_service_pb2.TrialOrder.ValueType,
     moment_ms: int,
-) -> float | None:
-    if order in _BY_SEQUENCE:
-        return trial.sequence_id
-    if order == trial_service_pb2.TRIAL_ORDER_METRIC:
-        value = trial.final.number(experiment.settings.objective) if trial.final else None
+) -> Callable[[Trial], float | None]:
+    """Return the function that computes the sort value of a trial; None: the trial has none."""
+    objective = experiment.settings.objective
+
+    def metric(trial: Trial) -> float | None:
+        value = trial.final.number(objective) if trial.final else None
         return None if value is None or math.isnan(value) else value
-    if order == trial_service_pb2.TRIAL_ORDER_STATE:
-        return trial.state.value
-    if not trial.started_at_ms:
-        return None
-    if order == trial_service_pb2.TRIAL_ORDER_START_TIME:
-        return trial.started_at_ms
-    return (trial.ended_at_ms or moment_ms) - trial.started_at_ms
+
+    def duration_ms(trial: Trial) -> float | None:
+        if not trial.started_at_ms:
+            return None
+        return (trial.ended_at_ms or moment_ms) - trial.started_at_ms
+
+    match order:
+        case trial_service_pb2.TRIAL_ORDER_METRIC:
+            return metric
+        case trial_service_pb2.TRIAL_ORDER_STATE:
+            return lambda trial: trial.state.value
+        case trial_service_pb2.TRIAL_ORDER_START_TIME:
+            return lambda trial: trial.started_at_ms or None
+        case trial_service_pb2.TRIAL_ORDER_UNSPECIFIED | trial_service_pb2.TRIAL_ORDER_SEQUENCE:
+            return lambda trial: trial.sequence_id
+        case _:
+            return duration_ms
