@@ -8,7 +8,13 @@ MESSAGE_LIMIT_BYTES: Final = 8 * 1024 * 1024
 """Largest message on the bus."""
 
 GRPC_MESSAGE_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""Largest gRPC message; a search space may have 50 MB."""
+"""Largest gRPC message."""
+
+LARGE_REQUEST_LIMIT_BYTES: Final = 20 * 1024 * 1024
+"""Largest gRPC request with a search space, or with the results of all trials.
+
+Functions of C decode, copy and encode such a message in one run, up to 50 ms.
+"""
 
 INLINE_VALUE_LIMIT_BYTES: Final = 256 * 1024
 """Larger values are stored as blobs, and messages have their hash."""
@@ -16,7 +22,7 @@ INLINE_VALUE_LIMIT_BYTES: Final = 256 * 1024
 METRIC_LIMIT_BYTES: Final = 1_000_000
 """Longest JSON text of one reported metric."""
 
-SEARCH_SPACE_LIMIT_BYTES: Final = 50 * 1024 * 1024
+SEARCH_SPACE_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """Longest JSON text of a search space."""
 
 VALUE_DEPTH_LIMIT: Final = 30

@@ -16,6 +16,7 @@ from nni.experiment.config.shared_storage import SharedStorageConfig
 from nni.experiment.config.training_service_base import differing_limits
 from nni.experiment.errors import ConfigError, Problem
 from nni.hpo.registry import factory
+from nni_wire.limits import SEARCH_SPACE_LIMIT_BYTES
 
 _SECTIONS: Final[tuple[factory.Kind, ...]] = (
     "tuner",
@@ -24,7 +25,6 @@ _SECTIONS: Final[tuple[factory.Kind, ...]] = (
 )
 _PACKAGES_BY_EXTRA: Final = {"hpo": ("numpy",)}
 """Packages that the algorithms of an extra import."""
-_SEARCH_SPACE_LIMIT_BYTES: Final = 50 * 1024 * 1024
 
 
 def check(config: ExperimentFields) -> None:
@@ -98,8 +98,10 @@ def _search_space_text(config: ExperimentFields) -> Iterator[Problem]:
     except (TypeError, ValueError) as error:
         yield Problem("searchSpace", f"must be a JSON value: {error}")
         return
-    if len(text) > _SEARCH_SPACE_LIMIT_BYTES:
-        yield Problem("searchSpace", "must be at most 50 MB of JSON", len(text))
+    if len(text) > SEARCH_SPACE_LIMIT_BYTES:
+        rule = f"must be at most {SEARCH_SPACE_LIMIT_BYTES:,} bytes of JSON"
+        remedy = "let trials read long values from a file of the code"
+        yield Problem("searchSpace", rule, len(text), remedy)
 
 
 def _algorithms(config: ExperimentFields) -> Iterator[Problem]:

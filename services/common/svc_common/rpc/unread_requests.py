@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 import grpc
 import grpc.aio
 
-from nni_wire.limits import GRPC_MESSAGE_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
+from nni_wire.limits import LARGE_REQUEST_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
 from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
 from svc_common.rpc.message_parts import FEW_PARTS, PARTS_LIMIT
 
@@ -28,13 +28,13 @@ _ALGORITHMS: Final = "/nni_proto.tuning.v1.AlgorithmService/"
 _ANALYSES: Final = "/nni_proto.tuning.v1.AnalysisService/"
 _LIMITS_BYTES: Final[Mapping[str, int]] = {
     # A search space.
-    f"{_EXPERIMENTS}CreateExperiment": GRPC_MESSAGE_LIMIT_BYTES,
-    f"{_EXPERIMENTS}UpdateExperiment": GRPC_MESSAGE_LIMIT_BYTES,
-    f"{_ALGORITHMS}ValidateAlgorithms": GRPC_MESSAGE_LIMIT_BYTES,
-    f"{_ANALYSES}CheckConfigurations": GRPC_MESSAGE_LIMIT_BYTES,
+    f"{_EXPERIMENTS}CreateExperiment": LARGE_REQUEST_LIMIT_BYTES,
+    f"{_EXPERIMENTS}UpdateExperiment": LARGE_REQUEST_LIMIT_BYTES,
+    f"{_ALGORITHMS}ValidateAlgorithms": LARGE_REQUEST_LIMIT_BYTES,
+    f"{_ANALYSES}CheckConfigurations": LARGE_REQUEST_LIMIT_BYTES,
     # The results of all trials.
-    f"{_ANALYSES}MeasureImportance": GRPC_MESSAGE_LIMIT_BYTES,
-    f"{_ANALYSES}FindParetoFront": GRPC_MESSAGE_LIMIT_BYTES,
+    f"{_ANALYSES}MeasureImportance": LARGE_REQUEST_LIMIT_BYTES,
+    f"{_ANALYSES}FindParetoFront": LARGE_REQUEST_LIMIT_BYTES,
     # The environment of the client; samples, which clients send in pieces; parameters or result of
     # a trial; a piece of a blob.
     f"{_EXPERIMENTS}ImportData": MESSAGE_LIMIT_BYTES,

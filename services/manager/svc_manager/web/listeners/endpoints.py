@@ -38,7 +38,7 @@ from svc_manager.web.security import CERTIFICATE_NAME, AccessPolicy, RequestHead
 API_ROOT: Final = "/api/v1/nni"
 _LONGEST_REQUEST_ID: Final = 200
 BODY_TIMEOUT_S: Final = 60.0
-"""Time limit for the body of a request: enough for 50 MB at 1 MB/s."""
+"""Time limit for the body of a request: enough for 17 MB at 300 kB/s."""
 _METRICS: Final = "metrics"
 _FORBIDDEN: Final = 403
 _FIRST_ERROR: Final = 400

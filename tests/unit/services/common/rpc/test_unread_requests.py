@@ -13,7 +13,7 @@ from nni_proto.bytes.v1 import byte_service_pb2 as byte_pb
 from nni_proto.bytes.v1 import byte_service_pb2_grpc as byte_pb_grpc
 from nni_proto.trial.v1 import trial_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
-from nni_wire.limits import GRPC_MESSAGE_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
+from nni_wire.limits import LARGE_REQUEST_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
 from svc_common.access.permissions import RULE_BY_METHOD
 from svc_common.rpc.client import open_channel, token_metadata
 from svc_common.rpc.server import GrpcServer
@@ -162,7 +162,7 @@ async def test_stream_of_an_unknown_caller_is_not_read(address: str) -> None:
 def test_every_method_has_a_limit_and_few_a_large_one(method: str) -> None:
     limit = limit_of_method(method)
 
-    assert limit in {DEFAULT_LIMIT_BYTES, MESSAGE_LIMIT_BYTES, GRPC_MESSAGE_LIMIT_BYTES}
+    assert limit in {DEFAULT_LIMIT_BYTES, MESSAGE_LIMIT_BYTES, LARGE_REQUEST_LIMIT_BYTES}
     if method.rpartition("/")[2].startswith(("Get", "List", "Stop", "Delete", "Follow", "Wait")):
         assert limit == DEFAULT_LIMIT_BYTES
 

@@ -8,6 +8,7 @@ import pytest
 
 from nni.experiment.config import ExperimentConfig
 from nni.experiment.errors import ConfigError
+from nni_wire.limits import SEARCH_SPACE_LIMIT_BYTES
 from tests.support.third_party import third_party
 
 __all__ = ["third_party"]  # fixture
@@ -43,3 +44,18 @@ def test_broken_file_of_a_search_space_is_named_with_its_place(tmp_path: Path) -
 
     with pytest.raises(ConfigError, match=r"searchSpaceFile .*space\.json: line 2, column 7 is"):
         config.validate()
+
+
+def test_a_search_space_that_no_request_holds_is_refused_with_a_remedy() -> None:
+    def config_of(characters: int) -> ExperimentConfig:
+        return ExperimentConfig(
+            search_space={"x": {"_type": "choice", "_value": ["a" * characters, "b"]}},
+            trial_command="python3 trial.py",
+            trial_concurrency=1,
+            tuner={"name": "Random"},
+            training_service={"platform": "local"},
+        )
+
+    config_of(SEARCH_SPACE_LIMIT_BYTES - 100).validate()
+    with pytest.raises(ConfigError, match=r"searchSpace must be at most 16,777,216 bytes .* file"):
+        config_of(SEARCH_SPACE_LIMIT_BYTES).validate()
