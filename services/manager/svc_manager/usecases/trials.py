@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias, overload
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
@@ -391,15 +391,19 @@ def rank(experiment: Experiment, wanted: TrialFilter, moment_ms: int) -> list[tu
         moment_ms: end of the durations of running trials, ms since 1970.
     """
     found = _matching(experiment, wanted)
+    found.sort(key=attrgetter("sequence_id"))  # linear: they are nearly in this order
     value_of = _value_of(experiment, wanted.order, moment_ms)
     sign = -1 if wanted.descending else 1
     rows: list[tuple[Place, Trial]] = []
+    without: list[tuple[Place, Trial]] = []
     for trial in found:
         value = value_of(trial)
-        place = (value is None, 0.0 if value is None else sign * value, trial.sequence_id)
-        rows.append((place, trial))
-    rows.sort(key=itemgetter(0))  # linear where the order is that of creation
-    return rows
+        if value is None:
+            without.append(((True, 0.0, trial.sequence_id), trial))
+        else:
+            rows.append(((False, sign * value, trial.sequence_id), trial))
+    rows.sort(key=lambda row: row[0][1])  # stable: equal values stay in order of creation
+    return rows + without
 
 
 def _matching(experiment: Experiment, wanted: TrialFilter) -> list[Trial]:
