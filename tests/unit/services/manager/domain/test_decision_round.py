@@ -5,7 +5,8 @@ import random
 import pytest
 
 from svc_common.errors import ServiceError
-from svc_manager.domain import inputs
+from svc_common.experiment_events.causes import EndCause, EndReason, StopCause, StopReason
+from svc_manager.domain import events, inputs
 from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import ExitCause, Report, ReportBody, Started
 from svc_manager.domain.trial import TrialState
@@ -82,3 +83,13 @@ def test_the_counts_are_those_of_the_trials() -> None:
 
     assert lab.experiment.counts[TrialState.RUNNING] == 1
     assert lab.experiment.counts[TrialState.WAITING] == 1
+
+
+def test_a_trial_that_ends_at_once_by_a_stop_keeps_the_cause_of_the_stop() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+
+    emitted = lab.command(inputs.KillTrial(trial.id))
+
+    ends = [event.end for event in emitted if isinstance(event, events.TrialEnded)]
+    assert ends == [EndReason(EndCause.STOPPED, stop=StopReason(StopCause.USER))]
