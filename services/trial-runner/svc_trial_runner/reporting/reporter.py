@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from svc_common.errors import UnavailableError
+from svc_common.errors import OutOfRoomError, UnavailableError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Inbox
 from svc_common.tasks import TaskOwner
@@ -20,6 +20,8 @@ _LINGER_S: Final = 0.002
 reports thousands of metrics a second costs hundreds of messages, and ends are not delayed."""
 ROOM_BYTES: Final = 64 * 1024 * 1024
 """Reports held in memory before trials must wait: reached when the bus is away for long."""
+FULL_RETRY_S: Final = 1.0
+"""Delay between two tries while the bus is out of room: an operator has to free space."""
 
 
 class _Outbox:
@@ -51,6 +53,7 @@ class Reporter:
         runner_id: of this agent.
         boot_id: of this process.
         room_bytes: reports held in memory before trials must wait.
+        full_retry_s: delay between two tries while the bus is out of room, in seconds.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Reporter:
         boot_id: str,
         *,
         room_bytes: int = ROOM_BYTES,
+        full_retry_s: float = FULL_RETRY_S,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._inbox = inbox
@@ -70,6 +74,7 @@ class Reporter:
         self._runner_id = runner_id
         self._boot_id = boot_id
         self._room_bytes = room_bytes
+        self._full_retry_s = full_retry_s
         self._outboxes: dict[str, _Outbox] = {}
         self._waiting = 0
         self._bytes = 0
@@ -159,14 +164,8 @@ class Reporter:
         while outbox.entries:
             self._append(experiment_id, outbox)
             batch = _next_batch(outbox)
-            self._messages += 1
             try:
-                await self._inbox.publish(
-                    experiment_id,
-                    self._runner_id,
-                    reports_message(self._runner_id, self._boot_id, batch),
-                    message_id=f"{self._boot_id}-{self._messages}",
-                )
+                await self._publish(experiment_id, batch)
             except UnavailableError:
                 get_logger().info("reports stay in the spool", experiment=experiment_id)
                 return
@@ -177,6 +176,31 @@ class Reporter:
         outbox.sent_at_s = self._loop.time()
         if outbox.entries:
             self._schedule(experiment_id, outbox)
+
+    async def _publish(self, experiment_id: str, batch: list[bytes]) -> None:
+        """Publish a batch of reports; repeat it while the bus is out of room.
+
+        Raises:
+            UnavailableError: the bus was closed.
+        """
+        self._messages += 1
+        message_id = f"{self._boot_id}-{self._messages}"
+        message = reports_message(self._runner_id, self._boot_id, batch)
+        waits = False
+        while True:
+            try:
+                await self._inbox.publish(
+                    experiment_id, self._runner_id, message, message_id=message_id
+                )
+            except OutOfRoomError as error:
+                if not waits:
+                    get_logger().warning(
+                        "reports wait for room", experiment=experiment_id, error=error.message
+                    )
+                waits = True
+                await asyncio.sleep(self._full_retry_s)
+            else:
+                return
 
     def _arrived(self, experiment_id: str, outbox: _Outbox, count: int) -> None:
         self._spool.acknowledge(experiment_id, count)

@@ -1,7 +1,10 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from nni_proto.experiment.v1 import inbox_pb2
+from svc_common.errors import OutOfRoomError
 from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_common.messaging.ports import InboxMessage
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
@@ -133,3 +136,33 @@ async def test_room_is_bounded_while_the_bus_is_away(bench: Bench) -> None:
     await until_count(bench, 100)
 
     assert reporter.has_room
+
+
+@pytest.fixture
+def full_bus(bench: Bench) -> list[str]:
+    """Let the bus be out of room for the first three messages; return the ids of all tries."""
+    publish, tries = bench.bus.inbox.publish, []
+
+    async def full(experiment_id: str, source: str, payload: bytes, *, message_id: str) -> int:
+        tries.append(message_id)
+        if len(tries) <= 3:
+            raise OutOfRoomError("the bus is out of room")
+        return await publish(experiment_id, source, payload, message_id=message_id)
+
+    bench.bus.inbox.publish = full  # type: ignore[method-assign] # a full disk
+    return tries
+
+
+async def test_reports_wait_for_room_on_the_bus(bench: Bench, full_bus: list[str]) -> None:
+    reporter = Reporter(
+        bench.bus.inbox, bench.spool, bench.tasks, "runner", "boot1", full_retry_s=0.0
+    )
+    arrived = asyncio.Event()
+    reporter.add(EXPERIMENT, entry(0))
+    reporter.add(EXPERIMENT, last(1), arrived.set)
+
+    await asyncio.wait_for(arrived.wait(), WAIT_S)
+    await until_count(bench, 2)
+
+    assert [report.sequence for report in bench.heard] == [0, 1]
+    assert full_bus == full_bus[:1] * 4
