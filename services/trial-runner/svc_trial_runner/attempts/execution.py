@@ -157,37 +157,17 @@ class AttemptRun:
     async def _run(self) -> None:
         self.wait = _BLOB_WAIT
         plan = await self._wait_reporting(self._dependencies.plans.plan(self.work), "its code")
-        self._directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
-        if self.work.spec.outputs_travel:
-            await self._dependencies.outputs.begin(self._directory)
-        self._dependencies.folders.prepare(self._directory, plan.output_folder)
-        outputs = f"{self._directory}/{plan.output_folder}".rstrip("/")
-        self._checkpoints = self._dependencies.trial_checkpoints.of_attempt(
-            self.work, outputs, self._report
-        )
-        if self._isolated:
-            restoring = self._checkpoints.restore()
-            await self._wait_reporting(restoring, "the checkpoint that it goes on from")
+        if self._is_over():
+            return  # stopped meanwhile: the folder may be another attempt's by now
+        checkpoints = await self._prepare_folder(plan)
         parameters = self.work.parameters
         if isinstance(parameters, BlobKey):
             parameters = await self._dependencies.values.load(self.key, parameters)
         folders = await self._checkpoint_folders(parameters)
         if folders is not None:
             parameters = folders.parameters
-        rules = self.work.spec.gpus
-        allocation = await self._dependencies.gpus.acquire(
-            GpuRequest(
-                self.key.experiment_id,
-                self.key.trial_id,
-                rules.count,
-                rules.allowed_indices,
-                rules.trials_per_gpu,
-                rules.use_active,
-                retried=self.key.attempt > 1,
-            ),
-            self._waits,
-        )
-        if allocation is None or self._state.phase is Phase.OVER:
+        allocation = await self._acquire_gpus()
+        if allocation is None:
             return
         process = await self._start(plan, parameters, allocation)
         status = await process.ended
@@ -201,10 +181,46 @@ class AttemptRun:
         saved = None
         if folders is not None and status == 0 and self._state.stop_trigger is None:
             saved = await self._save(folders)
-        await self._checkpoints.finish(wanted=self._may_go_on(status))
+        await checkpoints.finish(wanted=self._may_go_on(status))
         await self._dependencies.folders.release(self._directory)
         self._state.read()
         self._end(status, saved)
+
+    def _is_over(self) -> bool:
+        return self._state.phase is Phase.OVER
+
+    async def _prepare_folder(self, plan: LaunchPlan) -> AttemptCheckpoints:
+        """Create the trial's folder; restore the checkpoint of a retry; return its checkpoints."""
+        self._directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
+        if self.work.spec.outputs_travel:
+            await self._dependencies.outputs.begin(self._directory)
+        self._dependencies.folders.prepare(self._directory, plan.output_folder)
+        outputs = f"{self._directory}/{plan.output_folder}".rstrip("/")
+        self._checkpoints = checkpoints = self._dependencies.trial_checkpoints.of_attempt(
+            self.work, outputs, self._report
+        )
+        if self._isolated:
+            await self._wait_reporting(checkpoints.restore(), "the checkpoint that it goes on from")
+        return checkpoints
+
+    async def _acquire_gpus(self) -> GpuAllocation | None:
+        """Wait for the trial's GPUs, which `_clean_up` releases; None: the attempt was stopped."""
+        if self._is_over():
+            return None  # the stop has found no request to cancel
+        key, rules = self.key, self.work.spec.gpus
+        request = GpuRequest(
+            key.experiment_id,
+            key.trial_id,
+            rules.count,
+            rules.allowed_indices,
+            rules.trials_per_gpu,
+            rules.use_active,
+            retried=key.attempt > 1,
+        )
+        allocation = await self._dependencies.gpus.acquire(request, self._waits)
+        if allocation is not None:
+            self.gpu_indices = allocation.indices or ()
+        return None if self._is_over() else allocation
 
     def _may_go_on(self, status: int | None) -> bool:
         """Return whether another attempt of the trial may follow, by how this one ends."""
@@ -223,12 +239,9 @@ class AttemptRun:
         """
         if self._state.stop_trigger is not None:
             return
-        dependencies = self._dependencies
-        notice_s = (
-            dependencies.shutdown_notice_s
-            if ended_by_shutdown_signal(status)
-            else dependencies.handled_signal_notice_s
-        )
+        notice_s = self._dependencies.handled_signal_notice_s
+        if ended_by_shutdown_signal(status):
+            notice_s = self._dependencies.shutdown_notice_s
         with suppress(TimeoutError):
             async with asyncio.timeout(notice_s):
                 await self._stop_requested.wait()
@@ -241,7 +254,6 @@ class AttemptRun:
     ) -> TrialProcess:
         dependencies = self._dependencies
         self._state.launching()
-        self.gpu_indices = allocation.indices or ()
         self.wait = None
         folder = await dependencies.plans.folder(plan, self._directory)
         variables = self._variables(plan, folder, allocation)

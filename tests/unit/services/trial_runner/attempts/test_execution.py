@@ -24,7 +24,7 @@ from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.domain.attempt import StopTrigger
 from svc_trial_runner.domain.claims import AttemptKey
-from svc_trial_runner.domain.gpus import GpuDevice
+from svc_trial_runner.domain.gpus import GpuDevice, GpuRequest
 from svc_trial_runner.ports import TrialProcess
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
@@ -205,6 +205,66 @@ async def test_drop_while_waiting_reports_nothing(bench: Bench) -> None:
     assert bench.kinds("one") == ["waits"]
     assert agent.attempts == []
     assert not bench.dependencies.gpus.waiting
+
+
+class SlowStorage:
+    """Shared storage whose mount lasts until the test ends it."""
+
+    def __init__(self) -> None:
+        self.asked, self.mounted = asyncio.Event(), asyncio.Event()
+
+    async def ensure(self) -> None:
+        self.asked.set()
+        await self.mounted.wait()
+
+
+async def stop_during_the_mount(bench: Bench) -> None:
+    """Deliver a trial for one GPU, stop it while its storage is mounted, and wait for its end."""
+    storage = SlowStorage()
+    plans = LaunchPlans(
+        CachedCodeStore(CodeArchives(bench.blobs, bench.folder / "code", SystemClock())),
+        FileEnvironments({"PATH": os.environ["PATH"]}, sys.executable),
+        bench.folder / "tools",
+        bench.folder / "root",
+        storage,
+    )
+    bench.dependencies = replace(bench.dependencies, plans=plans)
+    bench.gpus.replace([GpuDevice(0, "a", 1)])
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", gpu_number=1))
+    await asyncio.wait_for(storage.asked.wait(), WAIT_S)
+    agent.stop_trial(KEY)
+    await bench.until_kind("one", "exited")
+    storage.mounted.set()
+    await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
+
+
+async def test_stop_before_the_request_for_gpus_holds_none(bench: Bench) -> None:
+    await stop_during_the_mount(bench)
+
+    assert bench.dependencies.gpus.holders_of(0) == []
+
+
+async def test_stopped_attempt_leaves_the_folder_to_the_next_one(bench: Bench) -> None:
+    await stop_during_the_mount(bench)
+
+    assert not (bench.folder / "experiment/trials/one").exists()
+
+
+async def test_gpus_that_are_given_together_with_a_stop_are_released(bench: Bench) -> None:
+    bench.gpus.replace([GpuDevice(0, "a", 1)])
+    gpus, agent = bench.dependencies.gpus, bench.agent()
+    await gpus.acquire(GpuRequest(EXPERIMENT, "other", 1), lambda _: None)
+    await bench.deliver(agent, bench.task("one", gpu_number=1))
+    await bench.until_kind("one", "waits")
+
+    await gpus.release(EXPERIMENT, "other")
+    given = gpus.holders_of(0)
+    agent.stop_trial(KEY)
+    await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
+
+    assert given == ["one"]
+    assert gpus.holders_of(0) == []
 
 
 async def test_metric_nested_too_deeply_is_refused_and_takes_no_number(
