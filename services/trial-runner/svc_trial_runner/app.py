@@ -68,7 +68,7 @@ from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.attempts.resource_sampling import ResourceSampler
 from svc_trial_runner.attempts.trial_checkpoints import UPLOAD_GRACE_S, TrialCheckpoints
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
-from svc_trial_runner.domain.claims import ServerStarted
+from svc_trial_runner.domain.claims import ServerEnded, ServerStarted
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.ports import ClaimJournal, GpuDevices
 from svc_trial_runner.reporting.recovery import Recovery
@@ -198,6 +198,7 @@ def _open_processes(
         warm_program(settings),
         lambda identity: journal.append(ServerStarted(identity)),
         os.getpid(),
+        on_server_end=lambda identity: journal.append(ServerEnded(identity)),
         adopts=True,
         code_user=settings.code_user,
     )

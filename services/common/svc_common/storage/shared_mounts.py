@@ -25,6 +25,9 @@ from svc_common.storage.shared_storage import (
 
 LIMIT_S: Final = 60.0
 """Longest run of a command that mounts or unmounts."""
+MOUNT_VARIABLE: Final = "NNI_SHARED_MOUNT"
+"""Variable of the commands that mount and of the daemons that they leave, such as that of
+blobfuse2: whatever ends the daemons of trials recognises these by it."""
 _ERROR_CHARACTERS: Final = 500
 _MARK_LIMIT_BYTES: Final = 256
 
@@ -143,7 +146,7 @@ class SharedMount:
         try:
             done = subprocess.run(
                 command,
-                env=self._variables,
+                env={**self._variables, MOUNT_VARIABLE: "1"},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=LIMIT_S,

@@ -27,11 +27,15 @@ from svc_trial_runner.domain.claims import (
     ProcessIdentity,
     Progressed,
     Redelivered,
+    ServerEnded,
     ServerStarted,
     Started,
 )
 
-_KINDS: Final = ("claim", "again", "start", "next", "end", "close", "server", "folder")
+_KINDS: Final = (
+    *("claim", "again", "start", "next", "end", "close"),
+    *("server", "server end", "folder"),
+)
 _LARGEST: Final = 2**31 - 1
 COMPACT_BYTES: Final = 4 * 1024 * 1024
 """Size at which the file is compacted."""
@@ -158,6 +162,8 @@ def _encode(record: JournalRecord) -> bytes:
             fields = ["close", claim_id]
         case ServerStarted(leader):
             fields = ["server", leader.pid, leader.start_time]
+        case ServerEnded(leader):
+            fields = ["server end", leader.pid, leader.start_time]
         case DirectoryKnown(experiment_id, directory):
             fields = ["folder", experiment_id, directory]
     return json.dumps(fields).encode() + b"\n"
@@ -196,6 +202,8 @@ def _decode(line: bytes) -> JournalRecord | None:
             return Closed(claim_id)
         case ["server", pid, start_time]:
             return ServerStarted(_process(pid, start_time))
+        case ["server end", pid, start_time]:
+            return ServerEnded(_process(pid, start_time))
         case ["folder", *names]:
             return DirectoryKnown(*_texts(names, 2))
         case fields:

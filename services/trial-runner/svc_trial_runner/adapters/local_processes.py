@@ -21,6 +21,7 @@ from svc_trial_runner.adapters.process_table import (
     ProcessSnapshot,
     group_exists,
     read_entry,
+    serves_mount,
     signal_exactly,
     signal_group,
     signal_tree,
@@ -66,6 +67,7 @@ class LocalProcesses:
     Args:
         warm_file: program of warm interpreters; None: bash starts everything.
         on_server: called with each process that starts trials, before it starts any.
+        on_server_end: called with each of them when it has ended.
         parent_pid: process that the spawner ends with: this one.
         adopts: True if this process is a child subreaper whose children in other sessions are
             servers or orphans of trials.
@@ -78,9 +80,11 @@ class LocalProcesses:
         on_server: Callable[[ProcessIdentity], None],
         parent_pid: int,
         *,
+        on_server_end: Callable[[ProcessIdentity], None] = lambda _: None,
         adopts: bool = False,
         code_user: CodeUser = SAME_USER,
     ) -> None:
+        self._on_server_end = on_server_end
         self._code_user = code_user
         self._children = ChildList() if adopts else None
         self._warm_file = warm_file
@@ -167,6 +171,7 @@ class LocalProcesses:
             {**request.base, TOKEN_VARIABLE: _TOKEN_SPACE},
             warm=True,
             on_gone=gone,
+            on_end=self._on_server_end,
             code_user=self._code_user,
         )
         self._on_server(server.identity)
@@ -208,6 +213,7 @@ class LocalProcesses:
             {"PATH": "/usr/local/bin:/usr/bin:/bin"},
             warm=False,
             on_gone=self._retire,
+            on_end=self._on_server_end,
             code_user=self._code_user,
         )
         self._on_server(server.identity)
@@ -294,7 +300,8 @@ class LocalProcesses:
     def _orphans(self) -> list[ProcessEntry]:
         """Return adopted processes outside the agent's session that are no process server's.
 
-        The agent's own children share its session, and the servers are known.
+        The agent's own children share its session, and the servers are known. The daemon of a
+        mounted storage is no trial's: the mount would end with it.
         """
         if self._children is None:
             return []
@@ -308,7 +315,10 @@ class LocalProcesses:
         return [
             entry
             for entry in map(read_entry, strangers)
-            if entry is not None and entry.session != session and entry.state != ZOMBIE
+            if entry is not None
+            and entry.session != session
+            and entry.state != ZOMBIE
+            and not serves_mount(entry.pid)
         ]
 
     def release(self, code: str, ending: Collection[int] = ()) -> None:

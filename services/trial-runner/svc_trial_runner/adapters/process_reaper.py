@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from svc_trial_runner.adapters.process_table import ProcessSnapshot, signal_exactly
+from svc_trial_runner.adapters.process_table import ProcessSnapshot, serves_mount, signal_exactly
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
@@ -20,9 +20,13 @@ def become_subreaper() -> None:
 
 
 def kill_descendants() -> None:
-    """Kill all descendants, including daemons that trials left."""
+    """Kill all descendants, including daemons that trials left.
+
+    The daemon of a storage that stays mounted goes on: another agent of this machine uses it.
+    """
     for entry in ProcessSnapshot().descendants(os.getpid()):
-        signal_exactly(entry, signal.SIGKILL)
+        if not serves_mount(entry.pid):
+            signal_exactly(entry, signal.SIGKILL)
 
 
 def raise_descriptor_limit() -> None:

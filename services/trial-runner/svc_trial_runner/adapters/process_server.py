@@ -63,6 +63,7 @@ class ProcessServer:
         environment: variables of the server.
         warm: whether its trials count as warm.
         on_gone: called once, when the server has ended or reported itself unfit.
+        on_end: called once, when the server has ended.
         code_user: account of the server and its trials.
         start_timeout_s: time limit of a start; an unanswered one was received by a process that
             died meanwhile.
@@ -77,6 +78,7 @@ class ProcessServer:
         *,
         warm: bool,
         on_gone: Callable[["ProcessServer"], None],
+        on_end: Callable[[ProcessIdentity], None] = lambda _: None,
         code_user: CodeUser = SAME_USER,
         start_timeout_s: float = START_TIMEOUT_S,
         takeover_timeout_s: float = TAKEOVER_TIMEOUT_S,
@@ -84,6 +86,7 @@ class ProcessServer:
         self._loop = asyncio.get_running_loop()
         self._warm = warm
         self._on_gone = on_gone
+        self._on_end = on_end
         self._start_timeout_s = start_timeout_s
         self._takeover_timeout_s = takeover_timeout_s
         self._launches: dict[str, _Launch] = {}
@@ -303,6 +306,7 @@ class ProcessServer:
         with suppress(ProcessLookupError):
             self._process.kill()
         self._process.wait()
+        self._on_end(self.identity)
 
     def quit(self) -> None:
         """Order the process server to end after its last trial; accept no more starts."""

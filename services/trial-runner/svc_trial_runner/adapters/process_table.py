@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from svc_common.code_user import SAME_USER, CodeUser
+from svc_common.storage.shared_mounts import MOUNT_VARIABLE
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.launch import TOKEN_VARIABLE
 
 _TOKEN_PREFIX: Final = f"{TOKEN_VARIABLE}=".encode()
+_MOUNT_PREFIX: Final = f"{MOUNT_VARIABLE}=".encode()
 ZOMBIE: Final = "Z"
 """State of a process that has ended and is not reaped."""
 _PIECE_BYTES: Final = 64 * 1024
@@ -151,14 +153,22 @@ def with_descendants(roots: list[ProcessEntry]) -> list[ProcessEntry]:
 
 def token_of(pid: int) -> bytes:
     """Read a process's trial token from `/proc/<pid>/environ`; empty: none."""
+    return _variable(pid, _TOKEN_PREFIX)
+
+
+def serves_mount(pid: int) -> bool:
+    """Return whether a process is a daemon of a shared storage that an agent has mounted."""
+    return bool(_variable(pid, _MOUNT_PREFIX))
+
+
+def _variable(pid: int, prefix: bytes) -> bytes:
+    """Read a variable from `/proc/<pid>/environ`; empty: none, or not readable."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - read hundreds of times
             variables = file.read().split(b"\0")
     except OSError:
         return b""
-    return next(
-        (text[len(_TOKEN_PREFIX) :] for text in variables if text.startswith(_TOKEN_PREFIX)), b""
-    )
+    return next((text[len(prefix) :] for text in variables if text.startswith(prefix)), b"")
 
 
 def signal_exactly(entry: ProcessEntry | ProcessIdentity, number: signal.Signals) -> bool:

@@ -130,6 +130,13 @@ class ServerStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerEnded:
+    """Journal record: a process that starts trials has ended."""
+
+    leader: ProcessIdentity
+
+
+@dataclass(frozen=True, slots=True)
 class DirectoryKnown:
     """Journal record: the folder of an experiment's trials; empty: removed."""
 
@@ -139,7 +146,15 @@ class DirectoryKnown:
 
 
 JournalRecord: TypeAlias = (
-    Claimed | Redelivered | Started | Progressed | Ended | Closed | ServerStarted | DirectoryKnown
+    Claimed
+    | Redelivered
+    | Started
+    | Progressed
+    | Ended
+    | Closed
+    | ServerStarted
+    | ServerEnded
+    | DirectoryKnown
 )
 
 
@@ -150,6 +165,7 @@ class JournalState:
     claims: dict[str, Claim] = field(default_factory=dict)
     """Claims that are not closed, by claim id."""
     servers: list[ProcessIdentity] = field(default_factory=list)
+    """Those that may run."""
     directories: dict[str, str] = field(default_factory=dict)
     """Folders by experiment."""
 
@@ -162,6 +178,8 @@ class JournalState:
                 self.claims.pop(claim_id, None)
             case ServerStarted(leader):
                 self.servers.append(leader)
+            case ServerEnded(leader):
+                self.servers = [server for server in self.servers if server != leader]
             case DirectoryKnown(experiment_id, directory):
                 if directory:
                     self.directories[experiment_id] = directory

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import FailedPreconditionError
-from svc_common.storage.shared_mounts import SharedMount
+from svc_common.storage.shared_mounts import MOUNT_VARIABLE, SharedMount
 from svc_common.storage.shared_storage import LocalMount, SharedStorage, StorageKind
 
 AZURE = SharedStorage(
@@ -143,3 +143,16 @@ def test_storage_without_a_mark_has_to_be_a_mount(tmp_path: Path) -> None:
 
     with pytest.raises(FailedPreconditionError, match="is not mounted"):
         machine.mount(replace(AZURE, mark="")).ensure()
+
+
+def test_daemon_of_a_mount_differs_from_those_of_trials(tmp_path: Path) -> None:
+    place = tmp_path / "there"
+    machine = Machine(
+        tmp_path,
+        f"mkdir -p {place}/nni/e1 && printf abc >{place}/nni/e1/storage-mark\n"
+        f"printenv {MOUNT_VARIABLE} >{tmp_path}/marked",
+    )
+
+    machine.mount().ensure()
+
+    assert (tmp_path / "marked").read_text("ascii") == "1\n"

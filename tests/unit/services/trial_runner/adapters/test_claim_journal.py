@@ -14,6 +14,7 @@ from svc_trial_runner.domain.claims import (
     ProcessIdentity,
     Progressed,
     Redelivered,
+    ServerEnded,
     ServerStarted,
     Started,
 )
@@ -27,6 +28,8 @@ RECORDS: list[JournalRecord] = [
     Started("c1", ProcessIdentity(7, 99)),
     Progressed("c1", 4),
     Ended("c1"),
+    ServerStarted(ProcessIdentity(6, 60)),
+    ServerEnded(ProcessIdentity(6, 60)),
 ]
 
 
@@ -168,3 +171,15 @@ def test_bytes_that_are_no_text_keep_nothing_from_starting(tmp_path: Path) -> No
     (tmp_path / "claims.journal").write_bytes(b"\xff\xfe\n\xff\n" + GOOD.encode())
 
     assert list(journal(tmp_path).state.claims) == ["c1"]
+
+
+def test_file_does_not_grow_with_servers_that_have_ended(tmp_path: Path) -> None:
+    first = FileClaimJournal(tmp_path / "claims.journal", "boot", compact_bytes=2000)
+
+    for number in range(2, 500):
+        first.append(ServerStarted(ProcessIdentity(number, 50)))
+        first.append(ServerEnded(ProcessIdentity(number, 50)))
+    first.close()
+
+    assert (tmp_path / "claims.journal").stat().st_size < 4000
+    assert journal(tmp_path).state.servers == []

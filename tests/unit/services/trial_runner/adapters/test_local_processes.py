@@ -2,6 +2,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from svc_common.storage.shared_mounts import MOUNT_VARIABLE
 from svc_trial_runner.adapters.agent_folder import trial_sdk_folder
 from svc_trial_runner.adapters.local_processes import LocalProcesses
 from svc_trial_runner.adapters.process_table import read_entry
@@ -234,6 +236,24 @@ async def test_daemon_without_the_token_is_killed_as_an_orphan(
     wait_killed(daemon)
 
 
+@pytest.mark.parametrize(("variables", "killed"), [({}, 1), ({MOUNT_VARIABLE: "1"}, 0)])
+async def test_daemon_of_a_mounted_storage_is_no_orphan(
+    adopting: Stage, tmp_path: Path, variables: dict[str, str], killed: int
+) -> None:
+    (tmp_path / "t.py").write_text(DAEMON)
+    # Its parent ends once the daemon is adopted, as that of blobfuse2 does.
+    subprocess.run(  # noqa: ASYNC221 - milliseconds
+        [sys.executable, "t.py"], cwd=tmp_path, check=True, env={**os.environ, **variables}
+    )
+    daemon = int((tmp_path / "daemon").read_text())
+
+    found = adopting.processes.kill_orphans(None)
+
+    os.kill(daemon, signal.SIGKILL)
+    wait_killed(daemon)
+    assert found == killed
+
+
 SUBREAPER_DAEMON = """
 import ctypes, os, sys, time
 def leave(name, work):
@@ -328,6 +348,19 @@ async def test_isolated_trial_that_kills_its_starter_ends_no_other(
     assert not any(other.ended.done() for other in others)
     again = await launch(stage, "true", tmp_path, "next", isolated=True)
     assert await asyncio.wait_for(again.ended, WAIT_S) == 0
+
+
+async def test_end_of_a_starter_is_passed_on(stage: Stage, tmp_path: Path) -> None:
+    begun: list[ProcessIdentity] = []
+    ended: asyncio.Queue[ProcessIdentity] = asyncio.Queue()
+    stage.processes = LocalProcesses(
+        None, begun.append, os.getpid(), on_server_end=ended.put_nowait
+    )
+
+    process = await launch(stage, "true", tmp_path, isolated=True)
+    await asyncio.wait_for(process.ended, WAIT_S)
+
+    assert [await asyncio.wait_for(ended.get(), WAIT_S)] == begun
 
 
 async def test_processes_that_start_trials_outlive_term(stage: Stage, tmp_path: Path) -> None:

@@ -35,6 +35,29 @@ def test_orphans_are_adopted_and_killed() -> None:
     assert done.stdout == "True -9\n"
 
 
+MOUNT = """
+import os, signal, subprocess
+from svc_common.storage.shared_mounts import MOUNT_VARIABLE
+from svc_trial_runner.adapters.process_reaper import become_subreaper, kill_descendants
+from svc_trial_runner.adapters.process_table import ProcessSnapshot
+become_subreaper()
+command = ["sh", "-c", "setsid sleep 60 >/dev/null & exit 0"]
+subprocess.run(command, check=True, env={**os.environ, MOUNT_VARIABLE: "1"})
+(daemon,) = ProcessSnapshot().descendants(os.getpid())
+kill_descendants()
+os.kill(daemon.pid, signal.SIGTERM)
+print(os.waitstatus_to_exitcode(os.waitpid(daemon.pid, 0)[1]))
+"""
+
+
+def test_daemon_of_a_storage_that_stays_mounted_is_not_killed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MOUNT], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout == "-15\n"
+
+
 def test_descriptor_limit_is_raised_to_the_maximum() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:

@@ -11,6 +11,7 @@ from svc_trial_runner.domain.claims import (
     ProcessIdentity,
     Progressed,
     Redelivered,
+    ServerEnded,
     ServerStarted,
     Started,
     TaskDecision,
@@ -97,3 +98,11 @@ def test_shortest_journal_adds_up_to_the_same_state() -> None:
 
     assert folded(*state.records()) == state
     assert len(state.records()) == 6
+
+
+def test_server_that_has_ended_is_forgotten() -> None:
+    first, second = ProcessIdentity(5, 50), ProcessIdentity(5, 60)  # the number is used again
+
+    state = folded(ServerStarted(first), ServerStarted(second), ServerEnded(first))
+
+    assert state.servers == [second]
