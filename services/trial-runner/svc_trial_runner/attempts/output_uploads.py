@@ -30,7 +30,8 @@ class OutputUploads:
     """Queue that uploads ended trials' folders to the blob store and then removes them.
 
     Trials do not wait for uploads. A folder is removed once it is stored, unless another attempt of
-    the trial has begun in it: its end uploads what it has then.
+    the trial has begun in it: its end uploads what it has then, and the folder is removed after
+    that.
 
     Args:
         blobs: takes the files; waits while the store is unavailable.
@@ -141,8 +142,12 @@ class OutputUploads:
         except NotFoundError as error:  # the experiment was deleted, and its outputs with it
             get_logger().info("output not wanted", trial=trial.trial_id, error=error.message)
         async with self._removing:
-            if trial.directory not in self._in_use:
+            if trial.directory not in self._in_use and not self._is_followed(trial):
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    def _is_followed(self, trial: FinishedTrial) -> bool:
+        """Return whether a later attempt has ended in a trial's folder and waits for its upload."""
+        return any(one.directory == trial.directory and one != trial for one in self._queue)
 
     def _pack(self, folder: Path) -> list[str] | None:
         """Pack a folder, small streams included; return the large ones' names; None: it is gone."""

@@ -305,3 +305,24 @@ async def test_folder_is_not_removed_if_another_attempt_begins_during_the_upload
 
     assert (tmp_path / "trials/t1/stdout").exists()
     assert await store.keys("output/e1/t2/") == ["output/e1/t2/1/files.tar"]
+
+
+async def test_output_of_an_attempt_that_ends_during_the_upload_of_an_earlier_one_is_stored(
+    tmp_path: Path,
+) -> None:
+    store = RecordingStore()
+    first = finished(tmp_path)
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+
+        async def retry(directory: str) -> None:
+            await uploads.begin(directory)
+            uploads.end(directory)
+            uploads.add(replace(first, attempt=2))
+
+        store.during = retry
+        uploads.add(first)
+        await asyncio.wait_for(uploads.wait_stored(), 30)
+
+    assert await store.keys("output/e1/t1/2/") == ["output/e1/t1/2/files.tar"]
+    assert not Path(first.directory).exists()
