@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from nni_wire.local_peers import ForeignOwnerError, check_owner
 from svc_common.errors import (
     FailedPreconditionError,
+    InvalidArgumentError,
     PermissionDeniedError,
     ResourceExhaustedError,
     UnauthenticatedError,
@@ -137,6 +138,7 @@ class Connection:
             UnauthenticatedError: the server refuses the credentials.
             FailedPreconditionError: one side wants encryption and the other does not have it, or
                 the server's certificate cannot be trusted.
+            InvalidArgumentError: a file of the encryption cannot be used.
         """
         self.subscribe(f"{self._inbox}.*", self._answered)
         self._keeper = asyncio.create_task(self._keep(), name="nats connection")
@@ -310,7 +312,11 @@ class Connection:
                     await self._serve(client)
             except StoppedError:
                 return
-            except (UnauthenticatedError, FailedPreconditionError) as error:
+            except (
+                UnauthenticatedError,
+                FailedPreconditionError,
+                InvalidArgumentError,  # a certificate that is being replaced
+            ) as error:
                 if not opened:
                     raise
                 get_logger().error("bus cannot be used", error=error.message)

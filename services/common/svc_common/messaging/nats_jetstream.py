@@ -115,10 +115,11 @@ class JetStream:
         while True:
             try:
                 return await self.publish_once(subject, payload, headers)
-            except (DisconnectedError, RequestTimeoutError):
+            except DisconnectedError:
                 await self.connection.wait_connected()
-            except NoRespondersError:
-                # A server that has just started accepts clients before its streams are loaded.
+            except (NoRespondersError, RequestTimeoutError):
+                # A server that has just started accepts clients before its streams are loaded. One
+                # of a cluster without a leader answers at once that it is unavailable.
                 await asyncio.sleep(retry_s)
                 retry_s = min(retry_s * 2, LAST_RETRY_S)
 
@@ -162,10 +163,10 @@ class JetStream:
                     f"{self.api_prefix}.{operation}", payload, timeout_s=ANSWER_TIMEOUT_S
                 )
                 return _checked(answer)
-            except (DisconnectedError, RequestTimeoutError):
+            except DisconnectedError:
                 continue
-            except NoRespondersError:
-                pass
+            except (NoRespondersError, RequestTimeoutError):
+                pass  # see `publish`
             except JetStreamError as error:
                 if error.code != STREAM_NOT_FOUND or not self.confined:
                     raise

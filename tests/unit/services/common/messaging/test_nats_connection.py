@@ -2,18 +2,23 @@
 
 import asyncio
 import json
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
 
+from svc_common.access.transport import Transport
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_requests import RequestTable
 from svc_common.messaging.nats_settings import NatsSettings, Server
+from tests.support.certificates import Authority
 from tests.support.scripted_bus import Published, ScriptedBus, encode_headers
+from tests.support.tls_proxy import tls_proxy
 
 Message = tuple[str, str, dict[str, str], bytes]
 
@@ -241,3 +246,29 @@ def test_web_sockets_are_not_imported_and_can_be_later() -> None:
     )
 
     assert done.stdout.split() == ["False", "True"]
+
+
+async def test_authority_that_is_missing_for_a_moment_does_not_end_the_connection(
+    tmp_path: Path,
+) -> None:
+    authority = Authority(tmp_path)
+    own, missed = authority.sign("bus"), asyncio.Event()
+
+    def context() -> ssl.SSLContext:
+        if not authority.ca.exists():
+            missed.set()
+        return Transport(ca=authority.ca).client_context()
+
+    async with ScriptedBus(ignore) as server:
+        address = server.url.removeprefix("nats://")
+        with tls_proxy(address, own.certificate, own.key) as encrypted:
+            settings = NatsSettings(f"tls://{encrypted}", tls=context, tls_first=True)
+            async with opened(server, settings) as connection:
+                replaced = authority.ca.rename(tmp_path / "replaced.pem")
+                server.disconnect()
+                await missed.wait()
+
+                replaced.rename(authority.ca)
+                await connection.wait_connected()
+
+                assert server.connections == 2

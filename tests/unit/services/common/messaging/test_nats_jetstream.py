@@ -1,11 +1,12 @@
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 import pytest
 
 from svc_common.errors import LostOwnershipError, OutOfRoomError
+from svc_common.messaging import nats_jetstream
 from svc_common.messaging.nats_bus import NatsInbox
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_event_log import NatsEventLog
@@ -150,6 +151,33 @@ async def test_publish_is_repeated_with_its_message_id_until_it_is_acknowledged(
     assert sequence == 3
     (message_id,) = {decode_headers(one.headers)["Nats-Msg-Id"] for one in sent}
     assert message_id.endswith(".m1")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda jetstream: jetstream.publish("nni.inbox.e.r", b"x"),
+        lambda jetstream: jetstream.api("STREAM.INFO.X"),
+    ],
+    ids=["publish", "api"],
+)
+async def test_bus_that_is_unavailable_for_now_is_not_asked_again_at_once(
+    ask: Callable[[JetStream], Coroutine[object, object, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_jetstream, "FIRST_RETRY_S", 3600.0)
+
+    async with scripted(lambda server, message: server.answer(message, BUSY)) as (
+        server,
+        jetstream,
+    ):
+        asking = asyncio.create_task(ask(jetstream))
+        await server.seen("")
+        for _ in range(3):  # the answer has come, and a repetition would have been sent
+            await jetstream.connection.flush()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+    assert len(server.published) == 1
 
 
 async def test_bus_out_of_room_is_reported() -> None:
