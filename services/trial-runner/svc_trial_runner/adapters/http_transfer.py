@@ -47,7 +47,7 @@ def send_file(
         ResourceExhaustedError: the store is full.
     """
     headers = {"Content-Length": str(size_bytes), "Content-Type": "application/octet-stream"}
-    with _answer("PUT", url, key, source, headers, tls) as answer:
+    with _answer("PUT", url, key, source, headers, tls) as answer, _network_errors(url):
         answer.read()
 
 
@@ -63,14 +63,40 @@ def receive_file(url: str, key: str, target: Sink, tls: ssl.SSLContext | None = 
     Raises:
         NotFoundError: the blob does not exist.
         UnavailableError: the server cannot be reached or refuses for now.
+        OSError: ``target`` cannot be written, as on a full disk.
     """
     with _answer("GET", url, key, None, {}, tls) as answer:
-        expected, received = answer.length, 0
-        while chunk := answer.read(_CHUNK_BYTES):
-            received += len(chunk)
+        for chunk in _content(answer, url):
             target.write(chunk)
-        if expected is not None and received < expected:
-            raise HTTPException(f"{received} of {expected} bytes have come")
+
+
+def _content(answer: HTTPResponse, url: str) -> Iterator[bytes]:
+    """Yield a response in pieces; raise UnavailableError if it is cut off."""
+    expected, received = answer.length, 0
+    while True:
+        with _network_errors(url):
+            chunk = answer.read(_CHUNK_BYTES)
+            if not chunk and expected is not None and received < expected:
+                raise HTTPException(f"{received} of {expected} bytes have come")
+        if not chunk:
+            return
+        received += len(chunk)
+        yield chunk
+
+
+@contextmanager
+def _network_errors(url: str) -> Iterator[None]:
+    """Raise UnavailableError, with the server's address only, for an error of the connection."""
+    try:
+        yield
+    except (OSError, HTTPException) as error:
+        place = _place(url)
+        raise UnavailableError(f"the byte store at {place} cannot be used: {error}") from error
+
+
+def _place(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 @contextmanager
@@ -83,20 +109,19 @@ def _answer(
     tls: ssl.SSLContext | None,
 ) -> Iterator[HTTPResponse]:
     parts = urlsplit(url)
-    host, place = parts.hostname or "", f"{parts.scheme}://{parts.netloc}"
+    host = parts.hostname or ""
     connection = (
         HTTPSConnection(host, parts.port, timeout=_TIMEOUT_S, context=tls)
         if parts.scheme == "https"
         else HTTPConnection(host, parts.port, timeout=_TIMEOUT_S)
     )
     try:
-        connection.request(method, f"{parts.path}?{parts.query}", body, headers)
-        answer = connection.getresponse()
-        if answer.status not in _OK:
-            raise _refusal(answer, key, place)
+        with _network_errors(url):
+            connection.request(method, f"{parts.path}?{parts.query}", body, headers)
+            answer = connection.getresponse()
+            if answer.status not in _OK:
+                raise _refusal(answer, key, _place(url))
         yield answer
-    except (OSError, HTTPException) as error:
-        raise UnavailableError(f"the byte store at {place} cannot be used: {error}") from error
     finally:
         connection.close()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
+import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -132,3 +134,18 @@ async def test_https_store_is_verified_by_the_authority_of_the_services(tmp_path
             pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY_FAILED"),
         ):
             await asyncio.to_thread(send_file, url, "the key", source, 4, other.client_context())
+
+
+class FullDisk:
+    """Target of a download on a disk without room."""
+
+    def write(self, data: bytes, /) -> object:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def test_disk_that_cannot_take_a_download_is_no_fault_of_the_store() -> None:
+    async with answering(answer("200 OK", b"data")) as url:
+        with pytest.raises(OSError, match="No space left on device") as full:
+            await asyncio.to_thread(receive_file, url, "the key", FullDisk())
+
+    assert full.value.errno == errno.ENOSPC
