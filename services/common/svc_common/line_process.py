@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -220,32 +221,37 @@ async def start_process(
     Raises:
         FailedPreconditionError: its program cannot be started.
     """
-    child_in, commands = os.pipe()
-    outputs, child_out = os.pipe()
-    command = plan.command(child_in, child_out)
-    try:
-        with plan.log.open() as output:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=plan.directory,
-                env=plan.environment,
-                pass_fds=(child_in, child_out),
-                start_new_session=True,
-                **code_user.process_options,
-            )
-    except OSError as error:
-        os.close(commands)
-        os.close(outputs)
-        raise FailedPreconditionError(
-            f"{plan.label} cannot be started with {command[0]!r}: {error}"
-        ) from error
-    finally:
-        os.close(child_in)
-        os.close(child_out)
+    with ExitStack() as ours, ExitStack() as theirs:
+        child_in, commands = _pipe(theirs, ours)
+        outputs, child_out = _pipe(ours, theirs)
+        command = plan.command(child_in, child_out)
+        try:
+            with plan.log.open() as output:
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    cwd=plan.directory,
+                    env=plan.environment,
+                    pass_fds=(child_in, child_out),
+                    start_new_session=True,
+                    **code_user.process_options,
+                )
+        except OSError as error:
+            raise FailedPreconditionError(
+                f"{plan.label} cannot be started with {command[0]!r}: {error}"
+            ) from error
+        ours.pop_all()  # the process has them from now on
     return LineProcess(process, plan, (commands, outputs), sink, code_user)
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    """Open a pipe, whose ends are closed with two stacks; return its ends to read and to write."""
+    ends = os.pipe()
+    for stack, end in zip((reader, writer), ends, strict=True):
+        stack.callback(os.close, end)
+    return ends
 
 
 def _exit_reason(code: int) -> str:

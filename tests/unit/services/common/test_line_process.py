@@ -149,3 +149,16 @@ async def test_closed_process_takes_no_lines_and_reports_no_end(tmp_path: Path) 
 async def test_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(FailedPreconditionError, match="the script cannot be started with '/none'"):
         await started(tmp_path, "", Lines(), program="/none")
+
+
+async def test_start_that_is_cancelled_leaves_no_pipe_open(tmp_path: Path) -> None:
+    await (await started(tmp_path, "", Lines())).aclose()  # what the loop itself opens once
+    before = list(Path("/proc/self/fd").iterdir())
+
+    starting = asyncio.create_task(started(tmp_path, "source.read()", Lines()))
+    await asyncio.sleep(0)
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+
+    assert starting.cancelled()
+    assert len(list(Path("/proc/self/fd").iterdir())) == len(before)
