@@ -150,6 +150,8 @@ class AttemptSession:
             if report.size_bytes > INLINE_VALUE_LIMIT_BYTES:
                 value = await self._values.store(self._work.key, value)
             await self._room.wait_room()
+            if report.sequence is not None and report.sequence < self._next[report.final]:
+                return REPLY_OK  # repeated on another connection, and accepted meanwhile
             self._take(report, value)
         except (LaunchError, ChannelError) as error:
             return refusal(str(error))

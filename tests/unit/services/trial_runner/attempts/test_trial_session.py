@@ -187,3 +187,16 @@ async def test_metric_waits_for_room() -> None:
 
     assert await answer == REPLY_OK
     assert session.numbers == [(False, 0, 1)]
+
+
+async def test_metric_that_is_repeated_while_it_waits_counts_once() -> None:
+    session = RecordingSession()
+    session.room.clear()
+    answers = [session.session.report(say(1, sequence=0), 7) for _ in range(2)]
+
+    session.room.set()
+
+    for answer in answers:
+        assert isinstance(answer, asyncio.Future)
+        assert await answer == REPLY_OK
+    assert session.numbers == [(False, 0, 1)]
