@@ -7,6 +7,7 @@ its trial does.
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from svc_common.logs import get_logger
@@ -34,10 +35,14 @@ class _Worker:
     Args:
         process: the process.
         request: that of its first trial.
+        on_end: called when the process has ended.
     """
 
-    def __init__(self, process: TrialProcess, request: LaunchRequest) -> None:
+    def __init__(
+        self, process: TrialProcess, request: LaunchRequest, on_end: Callable[["_Worker"], None]
+    ) -> None:
         self.process = process
+        self._on_end = on_end
         self.kind = _kind(request)
         self.base = request.base
         """Shared variables: while they are referred to, no others have their identity."""
@@ -58,6 +63,7 @@ class _Worker:
             self.timer.cancel()
         if self.lease is not None and not self.lease.ended.done():
             self.lease.ended.set_result(None if done.cancelled() else done.result())
+        self._on_end(self)
 
 
 class LeasedProcess:
@@ -128,7 +134,7 @@ class ReusedProcesses:
             if lease is not None:
                 return lease
         process = await self._processes.launch(request)
-        started = _Worker(process, request).lease
+        started = _Worker(process, request, self._forget).lease
         assert started is not None
         return started
 
@@ -192,11 +198,7 @@ class ReusedProcesses:
 
     def _release(self, worker: _Worker) -> None:
         """Reply to a waiting process that no trial follows; kill it unless it ends in time."""
-        workers = self._waiting.get(worker.kind, [])
-        if worker in workers:
-            workers.remove(worker)
-            if not workers:
-                del self._waiting[worker.kind]
+        self._forget(worker)
         if worker.timer is not None:
             worker.timer.cancel()
         if worker.waiting is not None:
@@ -204,6 +206,14 @@ class ReusedProcesses:
             worker.waiting = None
         loop = asyncio.get_running_loop()
         worker.timer = loop.call_later(self._handover_timeout_s, self._kill_released, worker)
+
+    def _forget(self, worker: _Worker) -> None:
+        """Remove a process from those that wait; do nothing if it does not wait."""
+        workers = self._waiting.get(worker.kind, [])
+        if worker in workers:
+            workers.remove(worker)
+            if not workers:
+                del self._waiting[worker.kind]
 
     def _kill_released(self, worker: _Worker) -> None:
         if not worker.process.ended.done():

@@ -137,6 +137,15 @@ async def test_next_trial_of_the_kind_gets_the_process_that_waits(stage: Stage) 
     assert stage.reused.waiting_count == 0
 
 
+async def test_process_that_ends_while_it_waits_is_forgotten(stage: Stage) -> None:
+    await stage.wait(ManualWaiting())
+
+    stage.processes.started[0].ended.set_result(9)
+    await asyncio.sleep(0)
+
+    assert stage.reused.waiting_count == 0
+
+
 async def test_variables_of_any_earlier_trial_are_unset(stage: Stage) -> None:
     await stage.wait(ManualWaiting())
     second = await stage.reused.launch(SECOND)
