@@ -12,6 +12,8 @@ from svc_trial_runner.fleet.ports import InstallationEndpoints
 
 SHORTEST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
+SETTLED_S: Final = 30.0
+"""A connection that has lasted for so long is no failed try."""
 
 OpenSession = Callable[[Machine, Callable[[], None]], Awaitable[Session]]
 """Opens a session of a machine; the function is called when a watched process ends."""
@@ -114,7 +116,7 @@ class MachineLink:
 
     async def _run(self) -> None:
         """Keep the machine connected until cancelled: connect, wait for the cut, pause."""
-        failures = 0
+        failures, loop = 0, asyncio.get_running_loop()
         while True:
             try:
                 session = await self._connect()
@@ -128,14 +130,15 @@ class MachineLink:
                 self._report(None, self._unexpected(error))
                 await self._pause(pause_s(failures))
                 continue
-            failures = 0
+            connected_s = loop.time()
             try:
                 self._report(session, None)
                 await session.wait_closed()
             finally:
                 self._session = None
                 await session.aclose()
-            failures = 1
+            # A machine may take each login and then cut it.
+            failures = 1 if loop.time() - connected_s >= SETTLED_S else failures + 1
             cut = MachineError(
                 self.machine,
                 "host",

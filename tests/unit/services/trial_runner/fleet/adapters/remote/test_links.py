@@ -4,11 +4,13 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 pytest.importorskip("asyncssh", reason="the extra remote is not installed")
 
+from svc_trial_runner.fleet.adapters.remote import links
 from svc_trial_runner.fleet.adapters.remote.connections import open_connection
 from svc_trial_runner.fleet.adapters.remote.errors import MachineError
 from svc_trial_runner.fleet.adapters.remote.links import (
@@ -104,6 +106,46 @@ def test_error_that_no_rule_knows_reaches_those_who_wait() -> None:
         await link.aclose()
 
     asyncio.run(case())
+
+
+class CutSession:
+    """Session that is cut as soon as it is open."""
+
+    async def wait_closed(self) -> None:
+        """Return at once."""
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+def test_machine_that_cuts_each_connection_is_tried_less_and_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failures: list[int] = []
+
+    def pause_s(count: int) -> float:
+        failures.append(count)
+        return 0.0 if count < 3 else 3600.0
+
+    async def cut(machine: Machine, on_end: Callable[[], None]) -> Session:
+        return cast("Session", CutSession())
+
+    async def case() -> None:
+        endpoints = InstallationEndpoints("nats://127.0.0.1:9", "127.0.0.1:9")
+        changed = asyncio.Event()
+        link = MachineLink(Machine(0, "h", USER, 22), cut, endpoints, changed.set)
+        async with asyncio.timeout(120):
+            with pytest.raises(MachineError, match="the connection was cut"):
+                await link.session()
+            while len(failures) < 3:
+                await changed.wait()
+                changed.clear()
+        await link.aclose()
+
+    monkeypatch.setattr(links, "pause_s", pause_s)
+    asyncio.run(case())
+
+    assert failures == [1, 2, 3]
 
 
 def test_forwards_are_renewed_after_a_cut_under_a_new_name(tmp_path: Path) -> None:
