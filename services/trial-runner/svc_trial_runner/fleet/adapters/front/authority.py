@@ -44,11 +44,20 @@ class FrontCertificate:
     """Certificate in PEM."""
 
     def server_context(self, protocols: list[str]) -> ssl.SSLContext:
-        """Return a context of TLS servers that offer these ALPN protocols."""
+        """Return a context of TLS servers that offer these ALPN protocols.
+
+        Raises:
+            PlatformError: the file cannot be read.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION
-        context.load_cert_chain(self.file)
+        try:
+            context.load_cert_chain(self.file)
+        except OSError as error:  # also of TLS
+            raise PlatformError(
+                f"the TLS front cannot use its certificate {self.file}: {error}"
+            ) from error
         context.set_alpn_protocols(protocols)
         return context
 

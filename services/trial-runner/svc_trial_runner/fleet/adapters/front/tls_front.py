@@ -161,15 +161,14 @@ class TlsFront:
     async def _open(self, fallback: str) -> FrontEndpoint:
         settings = self._settings
         certificate = await asyncio.to_thread(open_certificate, settings.folder, self._clock.now())
+        routes = {**self._routes, AUTHORITY_PROTOCOL: self._send_authority}
+        context = certificate.server_context(list(routes))
         host = reachable_host(settings.host, fallback)
         bound = EVERYWHERE if settings.published else host
         listening = await asyncio.to_thread(listen, bound, settings.port, settings.folder)
         port = listening.getsockname()[1]
-        routes = {**self._routes, AUTHORITY_PROTOCOL: self._send_authority}
         self._certificate = certificate
-        self._listener = FrontListener(
-            listening, certificate.server_context(list(routes)), routes, self._limits
-        )
+        self._listener = FrontListener(listening, context, routes, self._limits)
         self._tasks.start(self._renew_for_ever(), "renewal of the front's certificate")
         return FrontEndpoint(f"{bracketed(host)}:{port}", certificate.authority)
 

@@ -108,3 +108,11 @@ def test_folder_that_cannot_be_written_is_an_error_with_its_name(tmp_path: Path)
 
     with pytest.raises(PlatformError, match=f"cannot use {tmp_path}/file/front"):
         open_certificate(tmp_path / "file" / "front", NOW)
+
+
+def test_certificate_that_cannot_be_read_is_an_error_of_the_platform(tmp_path: Path) -> None:
+    certificate = open_certificate(tmp_path / "front", NOW)
+    certificate.file.unlink()
+
+    with pytest.raises(PlatformError, match=r"cannot use its certificate .*No such file"):
+        certificate.server_context(["h2"])
