@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 from weakref import WeakValueDictionary
 
 from svc_common.errors import ServiceError
@@ -19,6 +20,8 @@ from svc_trial_runner.fleet.ports import (
     PlatformOpener,
 )
 
+CLOSE_LIMIT_S: Final = 10.0
+"""Longest close of an adapter: what waits for the removal of leftovers must not wait for it."""
 LivingPools = Callable[[], Awaitable[Collection[str]]]
 """Returns the names of all pools that exist, those that are being removed included."""
 
@@ -89,7 +92,7 @@ class LeftoverRemoval:
                 replace(one, in_use=one not in removable, removed=one in removed) for one in found
             ]
         finally:
-            await _close(asked)
+            await close_adapter(asked)
 
     async def _remove_all(
         self, leftovers: Sequence[Leftover], key: str, section: PoolPlatform
@@ -109,7 +112,7 @@ class LeftoverRemoval:
         try:
             await adapter.clean()
         finally:
-            await _close(adapter)
+            await close_adapter(adapter)
         await self._opener.forget(leftover.pool, key)
         await self._revoke(leftover.own_agents)
         get_logger().info("leftovers removed", pool=leftover.pool, platform=section.platform)
@@ -130,6 +133,8 @@ class LeftoverRemoval:
             get_logger().warning("credentials not revoked", error=error.message)
 
 
-async def _close(adapter: PlatformAdapter) -> None:
-    with suppress(Exception):  # an adapter may be of others, and its work is done
-        await adapter.aclose()
+async def close_adapter(adapter: PlatformAdapter) -> None:
+    """Close an adapter whose work is done, within `CLOSE_LIMIT_S`; ignore its errors."""
+    with suppress(Exception):  # an adapter may be of others
+        async with asyncio.timeout(CLOSE_LIMIT_S):
+            await adapter.aclose()

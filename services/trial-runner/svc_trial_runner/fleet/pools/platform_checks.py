@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Final
 
 from svc_common.clock import Clock
@@ -21,14 +21,13 @@ from svc_trial_runner.fleet.domain.checks import (
 )
 from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.domain.needs import PoolNeed, PoolPlatform
-from svc_trial_runner.fleet.pools.leftover_removal import LeftoverRemoval
+from svc_trial_runner.fleet.pools.leftover_removal import LeftoverRemoval, close_adapter
 from svc_trial_runner.fleet.ports import PlatformAdapter, PlatformError, PlatformOpener
 
 CHECK_LIMIT_S: Final = 60.0
 """Longest check of one platform."""
 CLEANING_LIMIT_S: Final = 300.0
 """Longest cleaning of one platform; its manager waits less long, and asks again."""
-_CLOSE_LIMIT_S: Final = 10.0
 
 
 class PlatformChecks:
@@ -130,7 +129,7 @@ class PlatformChecks:
                 try:
                     return await _findings(adapter)
                 finally:
-                    await _close(adapter)
+                    await close_adapter(adapter)
         except TimeoutError:
             return _away(f"gave no answer within {CHECK_LIMIT_S:g} s", "")
         except PlatformError as error:
@@ -149,12 +148,6 @@ class PlatformChecks:
 async def _findings(adapter: PlatformAdapter) -> PlatformFindings:
     problems: Sequence[PlatformProblem] = await adapter.check()
     return PlatformFindings(problems, await adapter.capacity() if problems else None)
-
-
-async def _close(adapter: PlatformAdapter) -> None:
-    with suppress(Exception):  # an adapter may be of others, and the check is over
-        async with asyncio.timeout(_CLOSE_LIMIT_S):
-            await adapter.aclose()
 
 
 def _away(rule: str, remedy: str) -> PlatformFindings:

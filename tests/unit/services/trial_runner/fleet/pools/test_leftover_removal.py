@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
+from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform, InMemoryPlatformAdapter
 from svc_trial_runner.fleet.domain.agents import AgentName, AgentPhase
 from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.domain.needs import PoolPlatform
+from svc_trial_runner.fleet.pools import leftover_removal
 from svc_trial_runner.fleet.pools.leftover_removal import LeftoverRemoval
 from svc_trial_runner.fleet.ports import PlatformError
 from tests.support.fleet_platforms import InMemoryCredentials, InMemoryPlatforms
@@ -112,3 +113,19 @@ async def test_pool_that_comes_during_its_removal_waits_for_the_end(world: World
     await waiting
     assert OLD not in world.platform.agents
     await cleaning
+
+
+async def test_adapter_that_does_not_close_holds_up_no_pool(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(_adapter: InMemoryPlatformAdapter) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "aclose", hang)
+    monkeypatch.setattr(leftover_removal, "CLOSE_LIMIT_S", 0.0)
+
+    async with asyncio.timeout(30):
+        await world.clean()
+        await world.removal.wait_removed("exp-old")
+
+    assert set(world.platform.agents) == {LIVE, FOREIGN}
