@@ -63,10 +63,16 @@ class LimitedLog:
         """Append output, rotating the file at its limit; drop what a full disk refuses."""
         with suppress(OSError):
             if self._file.tell() + len(data) > self._limit_bytes and self._file.tell():
-                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-                self._file.close()
-                self._file = self._path.open("ab", buffering=0)
+                with suppress(OSError):  # no room for another file: this one grows
+                    self._rotate()
             self._file.write(data)
+
+    def _rotate(self) -> None:
+        with suppress(FileNotFoundError):  # renamed before, when the next one could not be made
+            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+        following = self._path.open("ab", buffering=0)
+        self._file.close()
+        self._file = following
 
     def close(self) -> None:
         """Close the file."""

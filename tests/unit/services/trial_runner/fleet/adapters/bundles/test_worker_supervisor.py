@@ -1,5 +1,6 @@
 """Process above one agent: log with a limit, lock, end as a file."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -51,6 +52,25 @@ def run(folders: WorkerFolders, name: str, settings: str) -> "subprocess.Complet
         check=False,
         timeout=60,
     )
+
+
+def test_log_goes_on_while_the_disk_has_no_room_for_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    log = LimitedLog(tmp_path / "agent.log", limit_bytes=8)
+    log.write(b"12345678")
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "open", refuse)
+        log.write(b"abc")
+    log.write(b"ABC")
+    log.close()
+
+    assert (tmp_path / "agent.log.1").read_bytes() == b"12345678abc"
+    assert (tmp_path / "agent.log").read_bytes() == b"ABC"
 
 
 def test_log_starts_anew_at_its_limit(tmp_path: Path) -> None:
