@@ -12,6 +12,11 @@ from svc_common.large_work import off_loop, parse_json, write_json
 from svc_common.logs import get_logger
 from svc_common.storage.ports import CONTENT_KIND, BlobStore
 
+_LARGE_MESSAGE_BYTES: Final = 1024 * 1024
+"""Messages above this size have smaller values in the store, too."""
+_SMALL_VALUE_LIMIT_BYTES: Final = 16 * 1024
+"""Larger values of a large message are stored: many of them would exceed the limits of the bus on
+bytes and parts."""
 _LOGGED_LIMIT: Final = 1_000
 """Unreadable results that one loader names in the log, each once: an agent that reports ever
 more of them fills neither disk nor memory."""
@@ -96,14 +101,16 @@ class LargeValues:
 
     async def offload(self, message: inbox_pb2.InboxMessage) -> inbox_pb2.InboxMessage:
         """Move large parameters of a message to the blob store, in place; return the message."""
-        if message.ByteSize() > INLINE_VALUE_LIMIT_BYTES:
+        size_bytes = message.ByteSize()
+        large = size_bytes > _LARGE_MESSAGE_BYTES
+        limit_bytes = _SMALL_VALUE_LIMIT_BYTES if large else INLINE_VALUE_LIMIT_BYTES
+        if size_bytes > INLINE_VALUE_LIMIT_BYTES:
             for item in message.parameters_generated.parameters:
-                await self._offload_value(item.parameters)
+                if item.parameters.ByteSize() > limit_bytes:
+                    await self._offload_value(item.parameters)
         return message
 
     async def _offload_value(self, value: value_pb2.Value) -> None:
-        if value.ByteSize() <= INLINE_VALUE_LIMIT_BYTES:
-            return
         size_bytes = value.ByteSize()
         text = await off_loop(size_bytes, lambda: write_json(from_value(value), size_bytes))
         key = await self._store.put(text)

@@ -8,10 +8,13 @@ from collections import deque
 from typing import Final
 
 from nni_proto.experiment.v1 import inbox_pb2
+from nni_wire.limits import MESSAGE_LIMIT_BYTES
 from svc_common.errors import OutOfRoomError, ResourceExhaustedError, UnavailableError
+from svc_common.large_work import off_loop
 from svc_common.logs import get_logger
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.ports import LogMessage
+from svc_common.rpc.message_parts import PARTS_LIMIT, check_parts
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.converters import log_messages
 from svc_dispatcher.domain import answers
@@ -112,7 +115,7 @@ class ExperimentSession:
                 return
 
     async def _publish_once(self, generation: int, report: answers.Report) -> None:
-        """Publish a report; if it is too large for the bus, give the algorithm up and report that.
+        """Publish a report; if it is too large for the bus or the manager, report a final failure.
 
         Raises:
             OutOfRoomError: bus or blob store have no room.
@@ -132,10 +135,19 @@ class ExperimentSession:
     async def _send(
         self, generation: int, report: answers.Report, message: inbox_pb2.InboxMessage
     ) -> None:
+        """Publish a message; raise if it has more parts than the manager decodes.
+
+        Raises:
+            ResourceExhaustedError: it has too many parts or bytes, or the bus has no room.
+        """
+        payload = message.SerializeToString()
+        if len(payload) <= MESSAGE_LIMIT_BYTES:  # else the bus refuses it
+            read = inbox_pb2.InboxMessage.FromString
+            await off_loop(len(payload), check_parts, "the algorithm", PARTS_LIMIT, read, payload)
         await self._dependencies.inbox.publish(
             self.id,
             SOURCE,
-            message.SerializeToString(),
+            payload,
             message_id=log_messages.message_id(self.id, generation, report),
         )
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError
-
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_wire.pools import LOCAL_POOL, experiment_pool
 from svc_common.clock import Clock, SteadyClock
-from svc_common.errors import AbortedError, PermissionDeniedError, ServiceError
+from svc_common.errors import AbortedError, ServiceError
 from svc_common.experiment_events.causes import WaitReason
 from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.ports import Bus
@@ -28,7 +26,6 @@ from svc_manager.actors.timer import Timer
 from svc_manager.blobs.checkpoints import frees_blobs
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.events import Stamp, batches_to_bytes
-from svc_manager.converters.notifications import notifications_from
 from svc_manager.converters.pools import need_template, need_to_bytes
 from svc_manager.converters.text_log import line_of
 from svc_manager.converters.views import experiment_view
@@ -427,20 +424,10 @@ class ExperimentActor:
         for message in self._reader.take():
             if message.sequence <= self._read_sequence:
                 continue
-            try:
-                notifications = notifications_from(message.payload, message.source)
-            except (DecodeError, PermissionDeniedError) as error:
-                get_logger().error(
-                    "message dropped",
-                    experiment=self.id,
-                    source=message.source,
-                    sequence=message.sequence,
-                    error=str(error),
-                )
-                notifications = []
-            for notification in notifications:
+            for notification in message.notifications:
                 self._decide(round_, notification)
-            self._read_sequence = message.sequence
+            if message.complete:
+                self._read_sequence = message.sequence
 
     def _decide(self, round_: Round, notification: inputs.Notification) -> None:
         try:

@@ -19,8 +19,10 @@ from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError
 from svc_common.experiment_events.causes import LossCause, LossReason, WaitReason
 from svc_common.logs import get_logger
+from svc_common.messaging.decoding import decode_off_loop
 from svc_common.messaging.limits import ACK_WAIT_S
 from svc_common.messaging.ports import Bus
+from svc_common.rpc.message_parts import FEW_PARTS
 from svc_common.tasks import wait_first
 from svc_manager.converters.old_texts import old_wait_text
 from svc_manager.converters.reasons import wait_from
@@ -215,7 +217,9 @@ class AgentMonitor:
         async with aclosing(feed):
             async for signal in feed:
                 try:
-                    presence = task_pb2.RunnerPresence.FromString(signal.payload)
+                    presence = await decode_off_loop(
+                        task_pb2.RunnerPresence, signal.payload, FEW_PARTS
+                    )
                 except DecodeError as error:
                     get_logger().warning(
                         "presence dropped", subject=signal.subject, error=str(error)

@@ -9,7 +9,9 @@ from nni_proto.runner.v1 import task_pb2
 from svc_common import subjects
 from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
+from svc_common.messaging.decoding import decode_off_loop
 from svc_common.messaging.ports import Signals
+from svc_common.rpc.message_parts import FEW_PARTS
 from svc_manager.agents.liveness import GONE_AFTER_S, AgentMonitor
 from svc_manager.ports import Presences
 
@@ -43,7 +45,7 @@ class PresenceCache:
             get_logger().warning("presences not read", error=error.message)
             return
         for payload in kept.values():
-            presence = _decoded(payload)
+            presence = await _decoded(payload)
             if presence is not None:
                 self._agents.handle_presence(presence)
 
@@ -52,7 +54,7 @@ class PresenceCache:
         feed = await self._signals.subscribe(subjects.ALL_PRESENCES)
         async with aclosing(feed):
             async for signal in feed:
-                presence = _decoded(signal.payload)
+                presence = await _decoded(signal.payload)
                 if presence is None:
                     continue  # the monitor logs it
                 if presence.leaving:
@@ -85,8 +87,8 @@ class PresenceCache:
                 self._away = False
 
 
-def _decoded(payload: bytes) -> task_pb2.RunnerPresence | None:
+async def _decoded(payload: bytes) -> task_pb2.RunnerPresence | None:
     try:
-        return task_pb2.RunnerPresence.FromString(payload)
+        return await decode_off_loop(task_pb2.RunnerPresence, payload, FEW_PARTS)
     except DecodeError:
         return None

@@ -9,12 +9,15 @@ from google.protobuf.message import DecodeError
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_proto.trial.v1 import output_pb2
 from svc_common.errors import AbortedError, NotFoundError
+from svc_common.messaging.decoding import decode_counted
 from svc_common.messaging.ports import LogChunk, LogLines
 from svc_manager.actors.experiment_actor import ExperimentActor
 
 OUTPUT_GRACE_S: Final = 3.0
 """Time to wait for the end of an ended trial's output, which its agent sends last, and never if
 dead."""
+_PARTS_LIMIT: Final = 1_000
+"""Most parts of a piece of output, which has six fields: so many are counted in a millisecond."""
 
 
 class OutputFeed:
@@ -106,7 +109,7 @@ class OutputFeed:
 
     def _take(self, chunk: LogChunk) -> service_pb2.FollowLogsResponse | None:
         try:
-            piece = output_pb2.TrialOutput.FromString(chunk.payload)
+            piece = decode_counted(output_pb2.TrialOutput, chunk.payload, _PARTS_LIMIT)
         except DecodeError:
             return None
         of_all = piece.at_end and piece.stream == output_pb2.OUTPUT_STREAM_UNSPECIFIED

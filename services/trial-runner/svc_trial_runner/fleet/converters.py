@@ -11,6 +11,8 @@ from nni_wire.pools import LOCAL_POOL
 from nni_wire.values import from_value
 from svc_common.agent_time import counted_until
 from svc_common.errors import InvalidArgumentError
+from svc_common.messaging.decoding import decode_counted
+from svc_common.rpc.message_parts import FEW_PARTS
 from svc_trial_runner.enrolment import authority_fingerprint
 from svc_trial_runner.fleet.domain.agents import AgentName, PlatformProblem, parse_agent_name
 from svc_trial_runner.fleet.domain.checks import CheckRequest
@@ -279,10 +281,14 @@ def presence_from_bytes(name: AgentName, payload: bytes) -> PresenceReceived:
     """Parse a `RunnerPresence` message of an agent named by its subject; raise if damaged.
 
     Raises:
-        InvalidArgumentError: the message is damaged.
+        InvalidArgumentError: the message is damaged, or has too many parts.
     """
-    message = task_pb2.RunnerPresence()
-    _parse(message, payload)
+    try:
+        message = decode_counted(task_pb2.RunnerPresence, payload, FEW_PARTS)
+    except DecodeError as error:
+        raise InvalidArgumentError(
+            "RunnerPresence", "must be a proto message", remedy=str(error)
+        ) from error
     return PresenceReceived(
         name,
         len(message.trials),

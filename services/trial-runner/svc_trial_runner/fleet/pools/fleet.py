@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from svc_common.errors import InvalidArgumentError
+from svc_common.large_work import off_loop
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import LastValue, Signal
 from svc_common.subjects import (
@@ -228,17 +229,21 @@ class Fleet:
     async def _follow_presences(self, presences: AsyncGenerator[Signal, None]) -> None:
         async with aclosing(presences):
             async for signal in presences:
-                self._handle_presence(signal)
+                await self._handle_presence(signal)
 
-    def _handle_presence(self, signal: Signal) -> None:
+    async def _handle_presence(self, signal: Signal) -> None:
         """Pass a presence message to the pool in the agent's name; ignore other installations."""
         try:
             name = parse_agent_name(runner_of_presence(signal.subject))
             if name is None or name.installation != self._dependencies.installation:
                 return
+            if name.pool not in self._controllers:
+                return
+            size_bytes = len(signal.payload)
+            event = await off_loop(size_bytes, presence_from_bytes, name, signal.payload)
             controller = self._controllers.get(name.pool)
             if controller is not None:
-                controller.apply(presence_from_bytes(name, signal.payload))
+                controller.apply(event)
         except InvalidArgumentError as error:
             get_logger().error("presence refused", subject=signal.subject, error=error.message)
 

@@ -57,6 +57,17 @@ async def test_small_messages_stay_as_they_are() -> None:
     assert await blobs.offload(message({"x": 1})) == message({"x": 1})
 
 
+async def test_message_of_many_large_parameters_stays_small() -> None:
+    blobs = LargeValues(InMemoryBlobStore())
+    parameters = {"x": [1] * 50_000}  # 200 kB
+
+    shrunk = await blobs.offload(message(*[parameters] * 10, {"x": 1}))
+    *stored, small = (item.parameters for item in shrunk.parameters_generated.parameters)
+
+    assert {value.WhichOneof("kind") for value in stored} == {"blob_value"}
+    assert from_value(small) == {"x": 1}
+
+
 async def test_large_metrics_of_a_batch_are_loaded() -> None:
     store = InMemoryBlobStore()
     batch = reported((await store.put(b'{"default": 0.5}')).rpartition("/")[2])

@@ -106,6 +106,24 @@ async def test_an_agent_falls_silent_then_is_gone() -> None:
     assert watch.get("r1") is None
 
 
+async def test_presence_with_too_many_parts_is_dropped_and_the_next_is_read() -> None:
+    async with InMemoryBus() as bus:
+        watch = AgentMonitor(bus, ManualClock())
+        listening = asyncio.ensure_future(watch.listen())
+        await turns()
+
+        for runner_id, trials in (("r1", 60_000), ("r2", 1_000)):
+            message = task_pb2.RunnerPresence(runner_id=runner_id, pool="local")
+            payload = message.SerializeToString() + b"\x2a\x00" * trials  # trials without fields
+            bus.signals.publish(subjects.presence_subject(runner_id), payload)
+        async with asyncio.timeout(60):
+            while watch.get("r2") is None:  # noqa: ASYNC110 - nothing is set by its presence alone
+                await asyncio.sleep(0)
+
+        assert watch.get("r1") is None
+        listening.cancel()
+
+
 async def test_an_agent_that_only_the_log_names_has_the_whole_time() -> None:
     lab = Lab()
     lab.running()

@@ -117,6 +117,17 @@ async def test_what_was_skipped_shows_in_the_offsets(world: World, held: Held) -
     assert await collect(world, held, follow=False) == [(0, b"one"), (1000, b"later")]
 
 
+async def test_piece_with_too_many_parts_is_left_out(world: World, held: Held) -> None:
+    piece = output_pb2.TrialOutput(
+        attempt=1, stream=output_pb2.OUTPUT_STREAM_STDOUT, data=b"dense"
+    ).SerializeToString()
+    dense = piece + b"\x08\x01" * 1_000  # its attempt once more
+    world.bus.log_lines.publish(held.task.experiment_id, held.task.trial_id, dense)
+    publish(world, held, b"next")
+
+    assert await collect(world, held, follow=False) == [(0, b"next")]
+
+
 async def test_a_new_attempt_begins_anew(world: World, held: Held) -> None:
     publish(world, held, b"first", attempt=1)
     publish(world, held, b"again", attempt=2)

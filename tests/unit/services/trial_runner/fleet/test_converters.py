@@ -147,6 +147,11 @@ def test_presence_is_read() -> None:
     assert found == PresenceReceived(agent(1), 1, draining=True, slots=2, uploads=3, running_s=1.5)
 
 
+def test_presence_with_too_many_parts_is_refused_by_the_rule() -> None:
+    with pytest.raises(InvalidArgumentError, match="at most 50,000 parts"):
+        presence_from_bytes(agent(1), b"\x2a\x00" * 50_001)
+
+
 def test_order_to_drain_is_a_control_message() -> None:
     message = task_pb2.RunnerControl.FromString(drain_to_bytes())
 
