@@ -144,7 +144,11 @@ class OpenTrialFolder:
         self.at_end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         stdout, stderr = files
         self._stdout = _Pipe(stdout, limit_bytes, self._on_data, self._on_pipe_end)
-        self._stderr = _Pipe(stderr, limit_bytes, self._on_data, self._on_pipe_end)
+        try:
+            self._stderr = _Pipe(stderr, limit_bytes, self._on_data, self._on_pipe_end)
+        except OSError:  # out of descriptors, which the first pipe must not hold
+            self._stdout.cut()
+            raise
 
     @property
     def stdout(self) -> int:

@@ -1,5 +1,8 @@
 import asyncio
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -148,3 +151,44 @@ async def test_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(LaunchError, match="aaaaa"):
         opened(tmp_path)
+
+
+async def test_files_are_complete_though_the_system_writes_them_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, pieces = os.write, [4, 1, 100, 100]
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[: pieces.pop(0)]))
+
+    output = opened(tmp_path)
+
+    # `#!/bin/bash` and its end of line are twelve bytes; the last piece is for the parameters.
+    assert (tmp_path / "aaaaa/run.sh").read_text() == "#!/bin/bash\n"
+    output.cut()
+
+
+@contextmanager
+def descriptors_left(count: int) -> Iterator[None]:
+    """Let this process open so many descriptors, and no more."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest, taken = max(int(one.name) for one in Path("/proc/self/fd").iterdir()), [-1]
+    while taken[-1] <= highest + count:  # each takes the lowest free number
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1, limits[1]))
+        for _ in range(count):
+            os.close(taken.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for number in taken[1:]:
+            os.close(number)
+
+
+async def test_folder_that_fails_for_lack_of_descriptors_holds_none(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    # Two files and one pipe; the second pipe lacks one.
+    with descriptors_left(5), pytest.raises(LaunchError, match="Too many open files"):
+        opened(tmp_path)
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
