@@ -99,7 +99,7 @@ class MonitoredExperiment(Protocol):
         ...
 
     def notify(self, notification: Notification) -> None:
-        """Queue a notification."""
+        """Queue a notification for the actor's next round; return at once."""
         ...
 
 
@@ -171,7 +171,7 @@ class AgentMonitor:
         ]
 
     def living(self) -> list[Agent]:
-        """Return the agents that are not silent, by id."""
+        """Return the agents that send presence messages and are not silent, sorted by id."""
         agents = sorted(self._agents.items())
         return [agent for _, agent in agents if agent.known and not agent.silent]
 
@@ -207,7 +207,7 @@ class AgentMonitor:
         return agent if agent is not None and agent.known else None
 
     def is_on(self, runner_id: str, host_name: str) -> bool:
-        """Return whether an agent may run on a machine; true for an unknown agent."""
+        """Return whether an agent's host is this one; True also if agent or host is unknown."""
         agent = self.get(runner_id)
         return agent is None or agent.presence.host_name in {"", host_name}
 
@@ -333,7 +333,7 @@ class AgentMonitor:
             self._bus.signals.publish(subject, drop_to_bytes(experiment_id, drop, log_sequence))
 
     async def watch(self) -> None:
-        """Check, until cancelled, which agents are silent too long while the bus is connected.
+        """Until cancelled, notify experiments of silent or gone agents; not while the bus is away.
 
         While the bus is away no presence can arrive, so silence is not checked.
         """

@@ -58,7 +58,7 @@ def inbox_message_from(payload: bytes) -> inbox_pb2.InboxMessage:
 def notifications_of(
     message: inbox_pb2.InboxMessage, source: str | None = None
 ) -> list[inputs.Notification]:
-    """Convert an INBOX message to notifications like `notifications_from`.
+    """Convert a decoded INBOX message to notifications; raise unless its sender may send it.
 
     Raises:
         PermissionDeniedError: the sender may not send this.

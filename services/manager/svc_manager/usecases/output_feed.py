@@ -71,7 +71,7 @@ class OutputFeed:
             await feed.aclose()
 
     async def follow(self) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Yield a trial's output from the bus until both have ended, or `grace_s` after the trial.
+        """Yield a trial's output from the bus to its end, at most `grace_s` beyond the trial's end.
 
         Raises:
             AbortedError: the experiment was closed here; the client follows again.

@@ -63,7 +63,7 @@ class EndpointContext:
 
 
 def http_routes(context: EndpointContext, routes: Sequence[Route]) -> list[HttpRoute]:
-    """Build a listener's HTTP routes: each also below an experiment's id, and the OpenAPI file."""
+    """Build a listener's routes, those of an experiment also below its id, and the OpenAPI file."""
     by_path: dict[str, dict[str, Route]] = defaultdict(dict)
     for route in routes:
         by_path[API_ROOT + route.path][route.method] = route
