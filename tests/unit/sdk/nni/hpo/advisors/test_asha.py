@@ -107,6 +107,32 @@ def test_stopping_ends_trials_that_are_not_among_the_best() -> None:
     assert driver.stopped == [f"trial-{job['parameter_id']}" for job in jobs[2:]]
 
 
+def test_results_between_two_rungs_are_not_ranked() -> None:
+    driver = StopCounter(ASHA("minimize", max_budget=9, mode="stopping", seed=0))
+    jobs = driver.request(3)
+    for job, better_and_better in zip(jobs, (3.0, 2.0, 1.0), strict=True):
+        driver.reported(job, 0, better_and_better)
+
+    stopped = []
+    for sequence in (1, 2):  # budgets of 2, which is no rung, and 3
+        for job, worse_and_worse in zip(jobs, (5.0, 6.0, 7.0), strict=True):
+            driver.reported(job, sequence, worse_and_worse)
+        stopped.append(list(driver.stopped))
+
+    assert stopped[0] == []
+    assert f"trial-{jobs[2]['parameter_id']}" in stopped[1]
+
+
+def test_results_after_the_last_rung_are_ignored() -> None:
+    driver = StopCounter(ASHA("minimize", max_budget=9, mode="stopping", seed=0))
+    (job,) = driver.request()
+
+    for sequence in range(12):
+        driver.reported(job, sequence, 1.0)
+
+    assert driver.stopped == []
+
+
 def test_brackets_begin_at_different_budgets() -> None:
     driver = AdvisorDriver(ASHA("minimize", max_budget=9, brackets=3, seed=0), SPACE)
 

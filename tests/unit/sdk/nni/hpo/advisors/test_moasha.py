@@ -25,3 +25,11 @@ def test_configurations_are_draws_of_the_prior_that_repeat() -> None:
     ]
 
     assert drawn[0] == drawn[1]
+
+
+def test_largest_budget_is_81_unless_it_is_given() -> None:
+    driver = AdvisorDriver(MOASHA(brackets=5, seed=0), SPACE)
+
+    budgets = {job["parameters"]["TRIAL_BUDGET"] for job in driver.request(90)}
+
+    assert budgets == {1, 3, 9, 27, 81}

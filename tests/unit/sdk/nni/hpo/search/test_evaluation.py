@@ -84,6 +84,11 @@ def test_deadline_is_that_far_in_the_future(timeout: float | timedelta) -> None:
     assert before + 60 <= deadline(timeout) <= time.monotonic() + 60
 
 
+@pytest.mark.parametrize("timeout", [0.25, timedelta(milliseconds=250)])
+def test_timeout_may_be_shorter_than_a_second(timeout: float | timedelta) -> None:
+    assert deadline(timeout, lambda: 7.0) == 7.25
+
+
 def test_no_timeout_is_no_deadline() -> None:
     assert deadline(None) == math.inf
 

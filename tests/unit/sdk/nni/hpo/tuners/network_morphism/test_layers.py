@@ -23,6 +23,11 @@ def test_a_concatenation_adds_channels_up() -> None:
     assert output_shape(Layer("StubConcatenate", (0, 1)), [(4, 4, 3), (4, 4, 5)]) == (4, 4, 8)
 
 
+def test_global_pooling_keeps_channels_and_flattening_all_numbers() -> None:
+    assert output_shape(Layer("StubGlobalPooling2d", (0,)), [(4, 4, 3)]) == (3,)
+    assert output_shape(Layer("StubFlatten", (0,)), [(4, 4, 3)]) == (48,)
+
+
 @pytest.mark.parametrize(
     ("layer", "shapes"),
     [

@@ -55,6 +55,10 @@ def test_compiled_distribution_runs_on_its_machine_only() -> None:
     assert can_be_copied(needed("structlog"), OTHER_MACHINE, TARGET)
 
 
+def test_distribution_that_is_not_installed_cannot_be_copied() -> None:
+    assert not can_be_copied(NeededDistribution("nni-proto", ""), TARGET, TARGET)
+
+
 def test_files_of_own_packages_are_the_package_without_caches_and_tests() -> None:
     names = [name for name, _ in installed_files(needed(AGENT))]
 

@@ -129,6 +129,11 @@ def test_memory_without_unit_is_refused_since_it_is_bytes() -> None:
     assert "bytes" in problem.rule
 
 
+@pytest.mark.parametrize(("memory", "problems"), [("16Mi", []), ("16383Ki", ["memory"])])
+def test_least_memory_is_sixteen_mebibytes(memory: str, problems: list[str]) -> None:
+    assert [problem.field for problem in option_problems({"memory": memory})] == problems
+
+
 def test_value_of_a_secret_in_the_section_is_refused_and_not_repeated() -> None:
     (problem,) = option_problems({"secrets": [{"name": "a", "value": "hunter2"}]})
 
