@@ -1,6 +1,7 @@
 """Quantizer of one target by the range of values that it has observed."""
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
@@ -115,18 +116,19 @@ class RangeQuantizer(TargetQuantizer):
         self.steps.add_(1)
 
     def observe(self, value: Tensor) -> None:
-        """Add an observation and compute scale and zero point.
+        """Add an observation of the finite values, if any; compute scale and zero point.
 
         Args:
             value: any shape, not empty.
         """
         blocks = shared_blocks(value, self.settings, self.place)
-        smallest, largest = blocks.amin(-1), blocks.amax(-1)
+        smallest = blocks.nan_to_num(math.inf, math.inf, math.inf).amin(-1)
+        largest = blocks.nan_to_num(-math.inf, -math.inf, -math.inf).amax(-1)
         if smallest.shape != self.smallest.shape:
             self._resize(smallest.shape)
         self.smallest.copy_(self._averaged(self.smallest, smallest, torch.minimum))
         self.largest.copy_(self._averaged(self.largest, largest, torch.maximum))
-        self.observations.add_(1)
+        self.observations.add_(smallest.isfinite().any())
         self._update_scale()
 
     def tracked_range(self) -> tuple[Tensor, Tensor] | None:  # noqa: D102 - see the base

@@ -150,11 +150,32 @@ def test_other_numbers_than_finite_ones_are_not_observed() -> None:
     quantizer = observing()
     quantizer(values(0, 1))
 
-    quantizer(values(float("nan"), 1))
-    quantizer(values(-float("inf"), 1))
+    quantizer(values(float("nan"), 0, 1))
+    quantizer(values(-float("inf"), 0, 1))
     quantizer(torch.empty(0))
 
     assert ends(quantizer) == (0, 1)
+
+
+@pytest.mark.parametrize("other", [float("nan"), float("inf"), -float("inf")])
+def test_finite_values_beside_others_are_observed(other: float) -> None:
+    quantizer = observing(average="extreme")
+
+    found = quantizer(values(other, -1, 3))
+
+    assert ends(quantizer) == (-1, 3)
+    assert found[1:].tolist() == pytest.approx([-1, 3], abs=4 / 255)
+
+
+def test_a_value_without_finite_numbers_is_no_observation() -> None:
+    quantizer = observing()
+
+    quantizer(values(float("nan"), float("inf")))
+    found = quantizer(values(0, 1))
+
+    assert ends(quantizer) == (0, 1)
+    assert found.tolist() == [0, 1]
+    assert int(quantizer.observations) == 1
 
 
 def test_channels_of_a_linear_need_a_matrix(caplog: pytest.LogCaptureFixture) -> None:
