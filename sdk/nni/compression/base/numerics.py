@@ -410,7 +410,8 @@ def _rounded_straight_through(value: Tensor) -> Tensor:
 
 
 def _step_factor(value: Tensor, scale: Tensor, limits: IntegerRange) -> float:
-    return 1 / math.sqrt(value.numel() / scale.numel() * limits.qmax)
+    shared = max(value.numel() / scale.numel(), 1)  # an empty batch has no gradient to scale
+    return 1 / math.sqrt(shared * limits.qmax)
 
 
 def _with_gradient_factor(value: Tensor, factor: float) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nni.compression.config.settings import ConfigListError
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
-from nni.compression.quantization import LsqQuantizer, QATQuantizer
+from nni.compression.quantization import LsqPlusQuantizer, LsqQuantizer, QATQuantizer
 
 WEIGHT: list[dict[str, object]] = [{"op_types": ["Linear"], "target_names": ["weight"]}]
 ALL: list[dict[str, object]] = [{"op_types": ["Linear"]}]
@@ -136,3 +136,17 @@ def test_another_scheme_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_broken_rule_is_named(values: dict[str, object], problem: str) -> None:
     with pytest.raises(ConfigListError, match=problem):
         LsqQuantizer(linear(1.0), [{**WEIGHT[0], **values}])
+
+
+@pytest.mark.parametrize("kind", [LsqQuantizer, LsqPlusQuantizer])
+def test_an_empty_batch_passes(kind: type[LsqQuantizer]) -> None:
+    model = linear(1.0, -1.0)
+    affine = "affine" if kind is LsqPlusQuantizer else "symmetric"
+    quantizer = kind(model, [{**ALL[0], "quant_scheme": affine}])
+    model(torch.ones(2, 2))
+
+    found = model(torch.ones(0, 2))
+    torch.autograd.backward(found.sum())
+
+    assert found.shape == (0, 1)
+    assert float(one_of(quantizer, "_input_0").scale.grad) == 0
