@@ -17,6 +17,8 @@ LayerMasks = Mapping[str, Mapping[str, Tensor | None]]
 def masked_state(model: nn.Module, masks: LayerMasks) -> dict[str, Tensor]:
     """Return a copy of an unwrapped model's state dict, with masked values of parameters zero.
 
+    A parameter that modules share has several names; all of them hold the masked values.
+
     Args:
         model: the model, which is not changed.
         masks: masks by module and target name; None and those of inputs and outputs change nothing.
@@ -37,12 +39,16 @@ def masked_state(model: nn.Module, masks: LayerMasks) -> dict[str, Tensor]:
         tensor([[0.],
                 [3.]])
     """
-    state = {key: value.detach().clone() for key, value in model.state_dict().items()}
+    tensors = model.state_dict(keep_vars=True)
+    state = {key: value.detach().clone() for key, value in tensors.items()}
+    names: dict[int, list[str]] = {}
+    for key, tensor in tensors.items():
+        names.setdefault(id(tensor), []).append(key)
     for name, targets in masks.items():
         for target, mask in targets.items():
             if mask is not None and is_parameter(target):
-                key = f"{name}.{target}"
-                state[key] *= mask.to(state[key])
+                for key in names[id(tensors[f"{name}.{target}"])]:
+                    state[key] *= mask.to(state[key])
     return state
 
 

@@ -21,6 +21,18 @@ def test_masked_values_are_zero_and_the_model_is_not_changed() -> None:
     assert torch.equal(model.get_parameter("0.weight"), weight)
 
 
+def test_all_names_of_a_shared_parameter_hold_the_masked_values() -> None:
+    model = nn.ModuleDict({"embedding": nn.Embedding(2, 3), "head": nn.Linear(3, 2, bias=False)})
+    model["head"].weight = model["embedding"].weight
+    mask = torch.tensor([[0.0], [1.0]]).expand(2, 3)
+
+    state = masked_state(model, {"embedding": {"weight": mask}})
+    model.load_state_dict(state)
+
+    assert torch.equal(state["head.weight"], state["embedding.weight"])
+    assert torch.equal(model.get_parameter("embedding.weight")[0], torch.zeros(3))
+
+
 def test_a_mask_of_an_unknown_parameter_is_an_error() -> None:
     with pytest.raises(KeyError, match=r"1\.weight"):
         masked_state(nn.Sequential(nn.Linear(1, 1)), {"1": {"weight": torch.ones(1)}})
