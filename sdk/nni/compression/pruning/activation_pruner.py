@@ -100,6 +100,8 @@ class ActivationPruner(TrainingPruner):
         if self._passes.get(name, 0) >= self.training_steps:
             return
         activations = self._activation(first_output(output).detach())
+        if activations.numel() == 0:
+            return  # the mean of an empty batch is NaN
         if type(self._wrappers[name].module) is nn.Linear:
             activations = activations.flatten(0, -2)  # features are the last dimension
         found = self.channel_metric(activations)

@@ -108,3 +108,9 @@ def test_wrong_arguments_are_refused() -> None:
     config_list = [{"op_types": ["BatchNorm2d"], "sparse_ratio": 0.5}]
     with pytest.raises(ConfigListError, match="prunes only Conv2d, Linear: exclude it"):
         ActivationMeanRankPruner(norm, config_list, evaluator, 1)
+
+
+def test_an_empty_batch_does_not_count() -> None:
+    batches = [BATCH[:0], BATCH]
+
+    assert masked(ActivationMeanRankPruner, linear([2.0, 1.0, 3.0]), batches=batches) == [1, 0, 1]
