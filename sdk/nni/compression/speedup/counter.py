@@ -19,6 +19,7 @@ from nni.compression.speedup.running import run, tensors_in, unchanged
 Count = dict[str, Any]
 CustomOps = Mapping[type[nn.Module], Callable[[nn.Module, Any, Any], Mapping[str, Any]]]
 MODES = ("default", "full")
+_MATRIX = 2
 _GATES = {"LSTM": 4, "LSTMCell": 4, "GRU": 3, "GRUCell": 3}
 
 
@@ -50,7 +51,8 @@ def _cell(inputs: int, hidden: int, gates: int, *, bias: bool) -> int:
 
 
 def _recurrent(module: nn.RNNBase, source: Tensor, *, full: bool) -> int:
-    steps = 1 if source.dim() == 1 else source.shape[1 if module.batch_first else 0]
+    batched = source.dim() > _MATRIX  # a matrix is one sequence, (length, features)
+    steps = source.shape[1 if batched and module.batch_first else 0]
     directions = 2 if module.bidirectional else 1
     gates = _GATES.get(module.mode, 1)
     found = 0

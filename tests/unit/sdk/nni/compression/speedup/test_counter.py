@@ -170,6 +170,7 @@ def test_custom_counts_shared_modules_and_flags() -> None:
         (nn.Linear(3, 4), (2, 5, 3), 5 * 12),
         (nn.GRUCell(2, 3), (1, 2), 3 * (3 * 5 + 3) + 12),
         (nn.LSTM(2, 3, batch_first=True), (1, 5, 2), 5 * (4 * (3 * 5 + 3) + 12)),
+        (nn.LSTM(2, 3, batch_first=True), (5, 2), 5 * (4 * (3 * 5 + 3) + 12)),
     ],
 )
 def test_formulas_by_layer(layer: nn.Module, shape: tuple[int, ...], flops: int) -> None:
