@@ -39,6 +39,10 @@ class TorchEvaluator(Evaluator):
         evaluating_func: `(model)`; returns a float, or a dict with the key `default`, where
             larger is better; None if nothing asks for an evaluation.
 
+    Raises:
+        TypeError: an argument has another type.
+        ValueError: a scheduler is of another optimizer.
+
     Examples:
         >>> import nni, torch
         >>> from torch import nn
@@ -77,6 +81,13 @@ class TorchEvaluator(Evaluator):
         self._given_schedulers = (
             [] if lr_schedulers is None else _listed(lr_schedulers, LRScheduler, "lr_schedulers")
         )
+        for one in self._given_schedulers:
+            if not any(one.optimizer is owner for owner in self._given_optimizers):
+                raise ValueError(
+                    "lr_schedulers must be of the given optimizers, got a "
+                    f"{type(one).__name__} of another {type(one.optimizer).__name__}; make it "
+                    "from the optimizer that is passed as optimizers"
+                )
         self._recipes: list[OptimizerRecipe] | None = None
         self._optimizers: list[Optimizer] = []
         self._schedulers: list[LRScheduler] = []

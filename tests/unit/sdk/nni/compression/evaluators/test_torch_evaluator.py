@@ -168,6 +168,9 @@ def test_wrong_uses_are_refused() -> None:
         TorchEvaluator(training_func, 3, training_step)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="optimizers must hold only Optimizer"):
         TorchEvaluator(training_func, [3], training_step)  # type: ignore[list-item]
+    one, other = (SGD(model.parameters(), lr=0.1) for _ in range(2))
+    with pytest.raises(ValueError, match="lr_schedulers must be of the given optimizers, got a St"):
+        TorchEvaluator(training_func, one, training_step, StepLR(other, 1))
 
 
 def test_an_evaluation_needs_its_function() -> None:
