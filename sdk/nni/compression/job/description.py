@@ -199,9 +199,7 @@ def _weights(value: object) -> str | None:
 
 
 def _schedule_name(value: object) -> ScheduleName:
-    if value not in {"agp", "linear"}:
-        raise JobError("schedule.name", f"must be one of {', '.join(_SCHEDULES)}, got {value!r}")
-    return value
+    return "linear" if name_of(value, "schedule.name", _SCHEDULES) == "linear" else "agp"
 
 
 def _digest(fields: Mapping[str, object]) -> str:

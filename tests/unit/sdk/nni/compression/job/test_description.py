@@ -51,6 +51,7 @@ def test_equal_jobs_have_equal_digests_whatever_the_order_of_their_fields() -> N
         ({"algorithm": {"name": "../x"}}, "algorithm.name", "pruner's class"),
         ({"algorithm": {"name": "A", "argument": {}}}, "algorithm.argument", "'arguments'"),
         ({"schedule": {"name": "cubic"}}, "schedule.name", "agp, linear"),
+        ({"schedule": {"name": ["agp"]}}, "schedule.name", "got ['agp']"),
         ({"schedule": {"iterations": 0}}, "schedule.iterations", "from 1 to"),
         ({"schedule": {"iterations": True}}, "schedule.iterations", "from 1 to"),
         ({"fine_tuning": {"max_steps": -1}}, "fine_tuning.max_steps", "got -1"),
