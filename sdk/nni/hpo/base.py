@@ -43,6 +43,8 @@ FAILED: Final = "FAILED"
 
 EARLY_STOPPED: Final = "EARLY_STOPPED"
 """The same for a trial that an assessor, an advisor or `TrialPruned` stopped."""
+CANCELED: Final = frozenset({"USER_CANCELED", "SYS_CANCELED"})
+"""The same for trials that a user ended, or that ended with a machine: they teach nothing."""
 
 
 class Tuner(ABC):
@@ -86,9 +88,9 @@ class Tuner(ABC):
 
     @property
     def learns_durations(self) -> bool:
-        """True if the tuner learns the run times of trials. If so, `trial_end` gets `duration_s`.
+        """False by default; True for a tuner whose `trial_end` gets run times as `duration_s`.
 
-        It then gets `import_durations` as well.
+        If true, it gets `import_durations` as well.
         """
         return False
 
@@ -106,7 +108,7 @@ class Tuner(ABC):
         """
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
-        """Return one configuration for a new trial.
+        """Return a new trial's configuration, or `DEFERRED`; by default raise TypeError.
 
         Args:
             parameter_id: unique id, repeated with the result.
@@ -152,7 +154,7 @@ class Tuner(ABC):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial.
+        """Learn a trial's final result, which may be NaN; a subclass must override this.
 
         Not called for trials that the user added by hand.
 
@@ -190,7 +192,7 @@ class Tuner(ABC):
         )
 
     def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:  # noqa: B027 - optional callback
-        """Process results of trials from before a resumption; by default do nothing.
+        """Learn trials from before a resumption, stopped ones too; by default do nothing.
 
         Called after `import_data`, if `learns_stopped` is true and trials were stopped early.
 
@@ -201,7 +203,7 @@ class Tuner(ABC):
         """
 
     def import_durations(self, durations: list[dict[str, JsonValue]]) -> None:  # noqa: B027 - optional callback
-        """Process run times of trials from before a resumption; by default do nothing.
+        """Learn run times of trials from before a resumption; by default do nothing.
 
         Called after `import_data`, if `learns_durations` is true and run times are known.
 
@@ -281,7 +283,7 @@ class Assessor(ABC):
 
     @abstractmethod
     def assess_trial(self, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
-        """Decide whether one running trial continues.
+        """Return Good to let a running trial continue, Bad to stop it early.
 
         Args:
             trial_job_id: the trial.
@@ -321,7 +323,7 @@ class Resumable(Protocol):
         ...
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore a state.
+        """Restore a state that `state` returned, on an object built with the same arguments.
 
         Called on an object that was built with the same arguments and, if it is a tuner, has the
         same search space.

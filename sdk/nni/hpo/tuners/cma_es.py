@@ -15,6 +15,7 @@ from typing import Annotated, Final
 import numpy as np
 
 from nni.hpo.arrays import Floats
+from nni.hpo.base import CANCELED
 from nni.hpo.encoding.encoded_space import vector_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.registry.arguments import Mode, Seed
@@ -94,16 +95,27 @@ class CmaEs(ModelBasedTuner[float]):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Learn a result, with the CMA-ES solution that its configuration was drawn as."""
-        self._result_of = self._drawn_solutions.pop(parameter_id, None)
+        """Learn a result, with its CMA-ES solution; one without a loss counts as infinite."""
+        solution = self._result_of = self._drawn_solutions.pop(parameter_id, None)
+        known = len(self._losses)
         super().receive_trial_result(parameter_id, parameters, value, **kwargs)
-        self._result_of = None
+        self._close(solution, known)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Close a trial; one without a loss enters its generation with an infinite one."""
+        """Close a trial; one without a loss enters its generation with an infinite one.
+
+        Args:
+            parameter_id: of the trial.
+            success: whether it has completed.
+            **kwargs: see `Tuner.trial_end`; a canceled trial enters no generation.
+        """
         solution = self._result_of = self._drawn_solutions.pop(parameter_id, None)
         known = len(self._losses)
         super().trial_end(parameter_id, success, **kwargs)
+        self._close(None if kwargs.get("event") in CANCELED else solution, known)
+
+    def _close(self, solution: Solution | None, known: int) -> None:
+        """Add a solution with an infinite loss unless a loss was added to the `known` ones."""
         self._result_of = None
         if solution is not None and len(self._losses) == known:
             self._update(solution, math.inf)

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Final
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.base import DEFERRED, Resumable, Tuner, generate, is_resumable, samples
+from nni.hpo.base import (
+    CANCELED,
+    DEFERRED,
+    Resumable,
+    Tuner,
+    generate,
+    is_resumable,
+    samples,
+)
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import checked_optimize_mode, loss_of
 from nni.hpo.registry.arguments import Mode, Seed
@@ -174,7 +182,7 @@ class PortfolioTuner(Tuner):
         index = self._owners.get(parameter_id)
         if index is None:
             return
-        if parameter_id in self._without_result:
+        if parameter_id in self._without_result and kwargs.get("event") not in CANCELED:
             self._shares.failed(index)
         self._closed(parameter_id)
         tuner = self._tuners[index]

@@ -1,5 +1,6 @@
 """Covariance matrix adaptation as a tuner."""
 
+import math
 from itertools import pairwise
 from statistics import median
 
@@ -97,3 +98,30 @@ def test_stopped_trial_enters_its_generation_with_its_estimate() -> None:
 
     losses = [loss for loss, _ in tuner.state()["model"]["generation"]]
     assert losses == [1.0, 2.0]
+
+
+def losses_of_generation(tuner: CmaEs) -> list[float]:
+    return [loss for loss, _ in tuner.state()["model"]["generation"]]
+
+
+def test_a_result_that_is_no_number_enters_its_generation_as_the_worst() -> None:
+    tuner = CmaEs("minimize", population_size=9, seed=0)
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+
+    tuner.receive_trial_result(0, tuner.generate_parameters(0), math.nan)
+    tuner.trial_end(0, True)
+
+    assert losses_of_generation(tuner) == [math.inf]
+
+
+@pytest.mark.parametrize("event", ["USER_CANCELED", "SYS_CANCELED"])
+def test_canceled_trials_enter_no_generation(event: str) -> None:
+    tuner = CmaEs("minimize", population_size=9, seed=0)
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+    for number in range(2):
+        tuner.generate_parameters(number)
+
+    tuner.trial_end(0, False, event=event)
+    tuner.trial_end(1, False, event="FAILED")
+
+    assert losses_of_generation(tuner) == [math.inf]

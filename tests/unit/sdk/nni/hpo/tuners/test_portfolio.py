@@ -257,3 +257,16 @@ def test_run_times_reach_the_cost_aware_tuners() -> None:
     assert shared.learns_durations
     assert [seconds for _, seconds in costs["measured"]] == [2.0, 2.0, 3.0]
     assert not PortfolioTuner(seed=0).learns_durations
+
+
+@pytest.mark.parametrize("event", ["USER_CANCELED", "SYS_CANCELED"])
+def test_canceled_trials_are_no_failures_of_their_tuner(event: str) -> None:
+    tuner = PortfolioTuner(["Random", "Anneal"], seed=0)
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+    for number in range(2):
+        tuner.generate_parameters(number)
+
+    tuner.trial_end(0, False, event=event)
+    tuner.trial_end(1, False, event="FAILED")
+
+    assert tuner.state()["shares"]["rewards"] == [[], [0]]
