@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Protocol
 
 from nni.hpo.json_value import JsonValue
-from nni.hpo.objectives import Objectives
+from nni.hpo.objectives import Objectives, checked_optimize_mode
 from nni.hpo.registry.validation import check_count
 from nni.hpo.space.domains import Space
 
@@ -105,10 +105,10 @@ class TargetReached:
 
     Args:
         value: target, in the unit of the objective.
-        optimize_mode: mode of the objective, `minimize` or `maximize`.
+        optimize_mode: mode of the objective, `minimize` or `maximize`; None for that of the search.
 
     Raises:
-        ValueError: the target is not finite.
+        ValueError: the target is not finite, or the mode is unknown.
 
     Examples:
         >>> from nni.hpo import Study, TargetReached
@@ -120,12 +120,33 @@ class TargetReached:
     """
 
     value: float
-    optimize_mode: str = "minimize"
+    optimize_mode: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless the arguments are in range."""
+        """Raise ValueError unless the target is finite and the mode, if given, is known."""
         if not math.isfinite(self.value):
             raise ValueError(f"value must be finite, got {self.value!r}")
+        if self.optimize_mode is not None:
+            checked_optimize_mode(self.optimize_mode)
+
+    def of_search(self, optimize_mode: str) -> "TargetReached":
+        """Return the rule with the mode of a search; raise ValueError if it has another one.
+
+        Args:
+            optimize_mode: mode of the only objective.
+
+        Returns:
+            The same target, for results of that mode.
+
+        Raises:
+            ValueError: the rule was given the other mode.
+        """
+        if self.optimize_mode not in {None, optimize_mode}:
+            raise ValueError(
+                f"optimize_mode of TargetReached must be that of the search, {optimize_mode!r}, "
+                f"got {self.optimize_mode!r}; leave it out"
+            )
+        return replace(self, optimize_mode=optimize_mode)
 
     def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
         """Return a reason to end if any result has reached the target; else an empty text.
@@ -224,7 +245,7 @@ def _placed(space: Space, parameters: JsonValue) -> dict[str, object]:
 
 
 def regret_upper_bound(results: Sequence[SearchResult], search_space: JsonValue) -> float:
-    """Return an upper bound of the simple regret, with 95 % confidence.
+    """Return an upper bound of the simple regret, by a Gaussian process's 95 % intervals.
 
     Args:
         results: at least two, with finite losses.
@@ -276,13 +297,17 @@ class StoppingMonitor:
         objectives: the single objective, and limits.
 
     Raises:
-        ValueError: there are rules and several objectives, which rules do not support.
+        ValueError: there are rules and several objectives, which rules do not support; or a
+            target has another mode than the objective.
     """
 
     def __init__(self, rules: Sequence[StoppingRule], objectives: Objectives) -> None:
         if rules and objectives.several:
             raise ValueError("stopping rules need one objective; leave them out with several")
-        self._rules = tuple(rules)
+        mode = objectives.items[0].mode
+        self._rules = tuple(
+            rule.of_search(mode) if isinstance(rule, TargetReached) else rule for rule in rules
+        )
         self._objectives = objectives
         self._results: list[SearchResult] = []
         self.reason = ""
@@ -310,10 +335,10 @@ class StoppingMonitor:
             self.reason = self.reason or rule.reason(self._results, search_space)
 
     def state(self) -> JsonValue:
-        """Return the state as JSON, for `load_state`."""
+        """Return results and the reason of an end as JSON, for `load_state`."""
         return [[[f.parameters, f.loss] for f in self._results], self.reason]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore a state."""
+        """Restore results and the reason of an end from a state."""
         results, self.reason = state
         self._results = [SearchResult(parameters, loss) for parameters, loss in results]

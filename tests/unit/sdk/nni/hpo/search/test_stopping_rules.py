@@ -140,3 +140,20 @@ def test_arguments_are_checked() -> None:
         TargetReached(math.nan)
     with pytest.raises(ValueError, match="bound must be > 0"):
         RegretBound(0.0)
+
+
+def test_a_target_has_the_direction_of_the_search() -> None:
+    watch = StoppingMonitor([TargetReached(0.95)], objectives_of("maximize"))
+
+    watch.tell({}, 0.5, SPACE)
+    assert watch.reason == ""
+    watch.tell({}, 0.96, SPACE)
+
+    assert watch.reason == "the target 0.95 is reached"
+
+
+def test_a_target_of_another_direction_is_refused() -> None:
+    with pytest.raises(ValueError, match="must be that of the search, 'maximize', got 'minimize'"):
+        StoppingMonitor([TargetReached(1.0, "minimize")], objectives_of("maximize"))
+    with pytest.raises(ValueError, match="optimize_mode must be 'maximize' or 'minimize'"):
+        TargetReached(1.0, "max")
