@@ -66,7 +66,7 @@ class SearchPlan:
     """Stopping rules; any of them ends the search."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless the duplicate policy is known."""
+        """Raise ValueError for an unknown duplicate policy, or ranks with several objectives."""
         if self.duplicates not in DUPLICATE_POLICIES:
             raise ValueError(
                 f"duplicates must be one of {', '.join(DUPLICATE_POLICIES)}; "
@@ -207,7 +207,7 @@ class ManagedTuner(Tuner):
                 ) from error
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Set the tuner's space; check queued configurations, and discard those outside of it.
+        """Set the tuner's space; first import known samples, later dequeue what it forbids.
 
         With the first space the tuner gets the samples of earlier searches; a later one removes
         enqueued configurations that violate its constraints.
@@ -234,7 +234,7 @@ class ManagedTuner(Tuner):
             self.import_data(list(self._plan.known))
 
     def prepare_parameters(self) -> None:
-        """Compute the next proposal in advance, while trials run."""
+        """Prepare the tuner's next proposal, unless the queue or a stopping rule comes first."""
         if not self._first and not self._monitor.reason:
             self._tuner.prepare_parameters()
 
@@ -306,15 +306,17 @@ class ManagedTuner(Tuner):
         """
         tuner_results: list[TunerResult] = []
         durations: list[dict[str, JsonValue]] = []
+        imported: set[str] = set()
         for sample in samples(data):
             key = configuration_hash(sample.parameter)
+            imported.add(key)
             self._history.results.setdefault(key, sample.value)
-            self._first = deque(c for c in self._first if configuration_hash(c) != key)
             tuner_results += self._scalarizer.tuner_results(sample.parameter, sample.value)
             if sample.duration_s is not None:
                 durations.append({"parameter": sample.parameter, "duration_s": sample.duration_s})
             if self._transfer is not None:
                 self._transfer.learn(sample.parameter, sample.value)
+        self._first = deque(c for c in self._first if configuration_hash(c) not in imported)
         self._import_results(tuner_results)
         self.import_durations(durations)
 

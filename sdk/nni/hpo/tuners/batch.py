@@ -3,6 +3,7 @@
 Source: none; the search space is the list.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from nni.errors import NoMoreTrialError
@@ -11,7 +12,7 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import checked_optimize_mode
 from nni.hpo.registry.arguments import Mode
 from nni.hpo.registry.declaration import algorithm
-from nni.hpo.space.domains import canonical_json, same_value
+from nni.hpo.space.domains import configuration_hash, same_value
 from nni.hpo.space.feasibility import combine_params
 
 
@@ -111,11 +112,18 @@ def _without(
     options: list[dict[str, JsonValue]], done: list[dict[str, JsonValue]]
 ) -> list[dict[str, JsonValue]]:
     """Return the options without one equal option for each configuration in `done`."""
-    left = list(options)
+    left = dict(enumerate(options))
+    places: dict[str, list[int]] = {}
+    for position, option in reversed(left.items()):
+        places.setdefault(configuration_hash(option), []).append(position)
     for finished in done:
-        text = canonical_json(finished)
-        for position, option in enumerate(left):
-            if canonical_json(option) == text or same_value(option, finished):
-                del left[position]
-                break
-    return left
+        equal = places.get(configuration_hash(finished), [])
+        while equal and equal[-1] not in left:
+            equal.pop()
+        left.pop(equal.pop() if equal else _close_place(left, finished), None)
+    return list(left.values())
+
+
+def _close_place(options: Mapping[int, object], finished: object) -> int:
+    """Return the place of the first option that is equal up to rounding; -1 if there is none."""
+    return next((place for place, one in options.items() if same_value(one, finished)), -1)

@@ -436,3 +436,26 @@ def test_run_times_do_not_reach_other_tuners() -> None:
 
     assert not tuner.learns_durations
     assert inner.ended == [(0, True)]
+
+
+class CountedConfiguration(dict[str, Any]):
+    """Configuration that counts how often one of its kind is read as a whole."""
+
+    reads: ClassVar[int] = 0
+
+    def items(self) -> Any:
+        CountedConfiguration.reads += 1
+        return super().items()
+
+
+def test_an_import_reads_each_enqueued_configuration_once() -> None:
+    space = {"x": {"_type": "randint", "_value": [0, 100]}}
+    tuner = ready(RecordingTuner(), space)
+    for value in range(20):
+        tuner.enqueue(CountedConfiguration(x=value))
+    CountedConfiguration.reads = 0
+
+    tuner.import_data([{"parameter": {"x": value}, "value": 1.0} for value in range(10, 60)])
+
+    assert 0 < CountedConfiguration.reads <= 20
+    assert run(tuner, 20) == list(range(10))

@@ -1,5 +1,7 @@
 """The batch tuner."""
 
+from typing import Any, ClassVar
+
 import pytest
 
 from nni.algorithms.hpo.batch_tuner import BatchTuner
@@ -96,3 +98,32 @@ def test_customized_trials_are_tolerated(tuner: BatchTuner) -> None:
     tuner.trial_end(77, True, trial_job_id="t")
 
     assert rest(tuner) == OPTIONS
+
+
+class CountedOption(dict[str, Any]):
+    """Option that counts how often one of its kind is read as a whole."""
+
+    reads: ClassVar[int] = 0
+
+    def items(self) -> Any:
+        CountedOption.reads += 1
+        return super().items()
+
+
+def test_an_import_in_another_order_reads_each_option_once() -> None:
+    tuner = BatchTuner()
+    tuner.update_search_space(space([CountedOption(x=number) for number in range(40)]))
+    CountedOption.reads = 0
+
+    tuner.import_data([{"parameter": {"x": n}, "value": 0.0} for n in reversed(range(1, 40))])
+
+    assert 0 < CountedOption.reads <= 40
+    assert rest(tuner) == [{"x": 0}]
+
+
+def test_an_import_takes_one_of_equal_options(tuner: BatchTuner) -> None:
+    tuner.update_search_space(space([{"x": 0.3}, {"x": 0.3}, {"x": 1}, {"x": 2}]))
+
+    tuner.import_data([{"parameter": {"x": x}, "value": 0} for x in (0.1 + 0.2, 1.0, 0.3, 7)])
+
+    assert rest(tuner) == [{"x": 2}]
