@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from nni.hpo.json_value import random_state, restore_random
-from nni.mutable import LabeledMutable, Sample
+from nni.mutable import Categorical, CategoricalMultiple, LabeledMutable, Sample
 from nni.nas.execution import ExecutionEngine
 from nni.nas.space.executable import ExecutableModelSpace
 from nni.nas.strategy.base import Strategy, ignore_old_keywords
@@ -174,10 +174,14 @@ class GridSearch(Strategy):
 
 
 def is_infinite(space: ExecutableModelSpace) -> bool:
-    """Return whether finer grids of a space are longer: a leaf's grid grows from 1 to 4."""
+    """Return whether finer grids of a space are longer: a leaf's grid grows from 1 to 4.
+
+    Grids of choices never grow, and those of subsets may be too long to be counted.
+    """
     return any(
         _grid_length(leaf, _COARSE) != _grid_length(leaf, _FINE)
         for leaf in space.simplify().values()
+        if not isinstance(leaf, Categorical | CategoricalMultiple)
     )
 
 

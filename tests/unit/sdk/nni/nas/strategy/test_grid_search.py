@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from nni.mutable import Categorical, Numerical
+from nni.mutable import Categorical, CategoricalMultiple, Numerical
 from nni.nas.space.raw import RawFormatModelSpace
 from nni.nas.strategy import GridSearch
 from nni.nas.strategy.grid_search import is_infinite
@@ -90,3 +90,12 @@ def test_resumed_search_submits_running_models_again_and_no_other_twice() -> Non
     assert len(ended) == 7
     samples = [tuple(sample.values()) for sample in [*ended, *second.samples] if sample]
     assert sorted(samples) == sorted(itertools.product([0, 1], repeat=5))
+
+
+def test_a_space_with_more_subsets_than_can_be_counted_is_searched() -> None:
+    space = TableSpace(CategoricalMultiple(list(range(60)), label="inputs"))
+    engine = SimulatedEngine(lambda _sample: 1.0, 3)
+
+    GridSearch(shuffle=False)(RawFormatModelSpace(space), engine)
+
+    assert [sample["inputs"] for sample in engine.samples] == [[], [0], [1]]
