@@ -25,6 +25,7 @@ from nni.nas.oneshot.pytorch.architecture import SampledPath
 from nni.nas.oneshot.pytorch.controller import Controller, ControllerEpisode
 from nni.nas.oneshot.pytorch.path_sampling import ATTEMPTS, UniformSampler
 from nni.nas.oneshot.pytorch.profiler import SampleProfilerPenalty
+from nni.nas.oneshot.pytorch.sampling_training import STATE
 from nni.nas.oneshot.pytorch.second_order import restored_buffers
 from nni.nas.oneshot.pytorch.training import ManualOneShotLightningModule
 
@@ -34,10 +35,12 @@ UPDATE_TIMES = 5
 """Calls of `Controller.update` in one update."""
 OPTIMIZER = "nni_controller_optimizer"
 """Key of the state of the optimizer of the policy in a checkpoint."""
+EPISODES = "nni_controller_episodes"
+"""Key of the number of collected batches and the buffered episodes in a checkpoint."""
 
 
 class Decisions:
-    """Translation between the actions of a policy and samples.
+    """Translator of a policy's actions to samples; each single choice is one decision.
 
     Args:
         space: mutable space.
@@ -223,14 +226,28 @@ class PolicyLightningModule(ManualOneShotLightningModule):
                 self.policy.update(list(self._trajectories), **arguments)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add the policy's optimizer state to `checkpoint`, then call the base's hook."""
+        """Add policy optimizer, buffered rewards and draws to `checkpoint`; call the base hook."""
         checkpoint[OPTIMIZER] = self.policy.optimizer.state_dict()
+        episodes = [
+            [list(one.actions), list(one.log_probabilities), one.reward]
+            for one in self._trajectories
+        ]
+        checkpoint[EPISODES] = [self._collected_batches, episodes]
+        checkpoint[STATE] = list(self.sampler.state)
         super().on_save_checkpoint(checkpoint)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the state of the optimizer of the policy, if the checkpoint has it."""
+        """Restore policy optimizer, buffered rewards and draws, as far as they are saved."""
         if OPTIMIZER in checkpoint:
             self.policy.optimizer.load_state_dict(checkpoint[OPTIMIZER])
+        if EPISODES in checkpoint:  # not in those of earlier versions
+            self._collected_batches, episodes = checkpoint[EPISODES]
+            self._trajectories.clear()
+            self._trajectories.extend(
+                ControllerEpisode(tuple(actions), tuple(logarithms), reward)
+                for actions, logarithms, reward in episodes
+            )
+            self.sampler.state = tuple(checkpoint[STATE])
         super().on_load_checkpoint(checkpoint)
 
     def export(self) -> Sample:

@@ -1,5 +1,6 @@
 """Training of a supernet whose architectures are chosen by a policy."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from nni.nas.nn.pytorch import LayerChoice, ModelSpace
 from nni.nas.oneshot.pytorch.controller import Controller
 from nni.nas.oneshot.pytorch.path_sampling import UniformSampler
 from nni.nas.oneshot.pytorch.policy_training import (
+    EPISODES,
     Decisions,
     PolicyLightningModule,
     decision_values,
@@ -88,6 +90,23 @@ def test_checkpoint_holds_the_optimizer_of_the_policy() -> None:
     second.on_load_checkpoint(checkpoint)
 
     assert second.policy.optimizer.state_dict()["state"].keys() == {*range(9)}
+
+
+def test_resumed_training_learns_from_the_rewards_before_it(tmp_path: Path) -> None:
+    first, second = made(batches_per_update=100), made(batches_per_update=100)
+    fit(first, 1, **loaders())
+    checkpoint: dict[str, Any] = {}
+    first.on_save_checkpoint(checkpoint)
+    torch.save(checkpoint, tmp_path / "last.ckpt")
+
+    second.on_load_checkpoint(torch.load(tmp_path / "last.ckpt", weights_only=True))
+    restored: dict[str, Any] = {}
+    second.on_save_checkpoint(restored)
+
+    count, episodes = restored[EPISODES]
+    assert count == len(episodes) > 0
+    assert restored[EPISODES] == checkpoint[EPISODES]
+    assert second.sampler.draw() == first.sampler.draw()
 
 
 def test_actions_become_samples_of_the_space() -> None:
