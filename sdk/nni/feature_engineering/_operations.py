@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -54,7 +55,8 @@ def keys(*columns: Column) -> list[object]:
     """Return a hashable key for each row: the value, or the tuple of the values.
 
     Args:
-        *columns: columns of one length. A missing value, NaN or None, is a category like others.
+        *columns: columns of one length. A missing value (NaN, None, or NA of pandas) is a
+            category like others.
 
     Examples:
         >>> keys(["a", "b"], [1, 2])
@@ -67,7 +69,9 @@ def keys(*columns: Column) -> list[object]:
 
 
 def _value(value: object) -> object:
-    return None if value != value else value  # noqa: PLR0124 - NaN alone differs from itself
+    """Return a value, None for a missing one: NaN and NaT differ from themselves, NA is unknown."""
+    same: object = operator.eq(value, value)
+    return value if isinstance(same, bool | np.bool_) and same else None
 
 
 def counts(names: list[object]) -> Encoding:

@@ -24,6 +24,7 @@ from nni.feature_engineering._scikit_learn import (
     check_is_fitted,
     check_random_state,
     train_test_split,
+    type_of_target,
 )
 from nni.feature_engineering.feature_selector import Column, RandomState, Table
 
@@ -39,9 +40,11 @@ _REQUIRED: Final = (
 )
 _OBJECTIVES: Final = ("objective", "objective_type", "app", "application", "loss")
 """Names that LightGBM has for the objective."""
+_PROBABILITIES: Final = ("cross_entropy", "xentropy", "cross_entropy_lambda", "xentlambda")
+"""Objectives whose labels are classes or probabilities."""
 _CLASSIFICATION: Final = (
     *("binary", "multiclass", "softmax", "multiclassova", "multiclass_ova", "ova", "ovr"),
-    *("cross_entropy", "xentropy", "cross_entropy_lambda", "xentlambda"),
+    *_PROBABILITIES,
 )
 _TRIALS_OF_A_SEED: Final = 2**31 - 1
 
@@ -131,7 +134,7 @@ class GBDTSelector(SelectionEstimator):
         options = self._options(dict(zip(_REQUIRED, given, strict=True)))
         table, target = self._checked(X, y)
         parameters = copy.deepcopy(dict(options["lgb_params"]))
-        is_classification = _is_classification(parameters)
+        is_classification = _is_classification(parameters, target)
         labels: NDArray[Any]
         if is_classification:
             classes, labels = class_codes(target)
@@ -213,8 +216,12 @@ def _objective(parameters: Mapping[str, Any]) -> str:
     return str(found)
 
 
-def _is_classification(parameters: Mapping[str, Any]) -> bool:
-    return _objective(parameters) in _CLASSIFICATION
+def _is_classification(parameters: Mapping[str, Any], target: NDArray[Any]) -> bool:
+    """Return whether the labels are classes; those of a cross entropy may be probabilities."""
+    objective = _objective(parameters)
+    if objective in _PROBABILITIES and type_of_target(target, input_name="y") == "continuous":
+        return False
+    return objective in _CLASSIFICATION
 
 
 def _is_multiclass(parameters: Mapping[str, Any]) -> bool:

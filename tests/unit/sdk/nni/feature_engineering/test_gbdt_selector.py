@@ -104,6 +104,18 @@ def test_classes_of_any_labels_are_trained() -> None:
     assert parameters == {"objective": "multiclass", **FAST}
 
 
+@pytest.mark.parametrize("objective", ["cross_entropy", "xentlambda"])
+def test_probabilities_are_labels_of_a_cross_entropy(objective: str) -> None:
+    table, numbers = small()
+    parameters = {"objective": objective, **FAST}
+
+    selector = GBDTSelector(random_state=0).fit(
+        table, 1 / (1 + np.exp(-numbers)), **arguments(lgb_params=parameters)
+    )
+
+    assert selector.get_selected_features(topk=1) == [2]
+
+
 def test_a_class_with_one_row_is_trained() -> None:
     table, _ = small()
     target = np.array([1] + [0] * 299)

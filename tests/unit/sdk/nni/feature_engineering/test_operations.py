@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 
 from nni.feature_engineering._operations import (
@@ -16,6 +17,22 @@ from nni.feature_engineering._operations import (
 
 def test_missing_values_are_one_category() -> None:
     assert keys(np.array([1.0, np.nan, np.nan])) == [1.0, None, None]
+
+
+def test_missing_values_of_pandas_are_one_category() -> None:
+    table = pandas.DataFrame(
+        {
+            "integers": pandas.array([1, None, 3], dtype="Int64"),
+            "texts": pandas.array(["a", None, "b"], dtype="string"),
+            "times": pandas.to_datetime(["2026-01-01", None, "2026-01-02"]).astype(object),
+        }
+    )
+
+    found = {name: keys(table[name]) for name in table}
+
+    assert found["integers"] == [1, None, 3]
+    assert found["texts"] == ["a", None, "b"]
+    assert found["times"][1] is None
 
 
 def test_rows_of_several_columns_are_tuples() -> None:
