@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,8 +11,8 @@ import typer
 
 from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json, OptionalId, OptionalTrialId
-from nni.cli.output import Messages, echo
-from nni.experiment.printable_text import printable_stream
+from nni.cli.output import Messages, echo, write_stream
+from nni.experiment.printable_text import PrintableStream
 
 if TYPE_CHECKING:
     from nni_proto.trial.v1 import trial_pb2
@@ -141,18 +142,20 @@ def _follow(word: str | None, trial_id: str | None, stream: str) -> None:
     source = pb.LogSource.Value(f"LOG_SOURCE_TRIAL_{stream.upper()}")
     with experiment(word) as (client, experiment_id):
         client.trial(experiment_id, trial_id)  # an unknown one is refused at once
-        for piece in client.follow_logs(experiment_id, source, trial_id=trial_id, follow=True):
-            write_piece(piece)
+        write_pieces(client.follow_logs(experiment_id, source, trial_id=trial_id, follow=True))
 
 
-def write_piece(piece: bytes) -> None:
-    """Write a piece of a trial's output: as it is into files and pipes, safely to a terminal."""
-    if sys.stdout.isatty():
-        sys.stdout.write(printable_stream(piece.decode("utf-8", "replace")))
-        sys.stdout.flush()
+def write_pieces(pieces: Iterable[bytes]) -> None:
+    """Write a trial's output: as it is into files and pipes, safely to a terminal."""
+    if not sys.stdout.isatty():
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
         return
-    sys.stdout.buffer.write(piece)
-    sys.stdout.buffer.flush()
+    stream = PrintableStream()
+    for piece in pieces:
+        write_stream(stream.add(piece))
+    write_stream(stream.end())
 
 
 def log_path(trial: trial_pb2.Trial) -> str:

@@ -56,15 +56,15 @@ class Messages:
             echo(text)
 
     def info(self, text: str) -> None:
-        """Print an INFO message."""
+        """Print an INFO message to stdout unless quiet, and keep it for `save`."""
         self.line(f"INFO: {text}")
 
     def warning(self, text: str) -> None:
-        """Print a WARNING message: legal input that is probably not meant."""
+        """Print a WARNING, for legal input that is probably not meant, to stderr; keep it."""
         self._complain(f"WARNING: {text}")
 
     def error(self, text: str) -> None:
-        """Print an ERROR message."""
+        """Print an ERROR message to stderr, and keep it for `save`."""
         self._complain(f"ERROR: {text}")
 
     def _complain(self, text: str) -> None:
@@ -83,6 +83,11 @@ class Messages:
 def echo(text: str, *, end: str = "\n") -> None:
     """Write data to stdout; control characters in it are shown as escapes."""
     _write(printable(text) + end)
+
+
+def write_stream(text: str) -> None:
+    """Write a program's output, which is printable already, to stdout."""
+    _write(text)
 
 
 def _write(text: str) -> None:
@@ -138,7 +143,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def write_json(value: object) -> None:
-    """Write ``value`` to stdout as JSON."""
+    """Write ``value`` to stdout as indented JSON; NaN and infinities become texts."""
     _write(json_text(value) + "\n")
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nni.experiment.errors import ExperimentError
-from nni.experiment.printable_text import printable_stream
+from nni.experiment.printable_text import PrintableStream
 
 if TYPE_CHECKING:
     from nni.experiment.endpoint import Endpoint
@@ -68,7 +68,8 @@ def _print_manager_log(endpoint: Endpoint, experiment_id: str) -> None:
     from nni_proto.experiment.v1 import experiment_service_pb2
 
     source = experiment_service_pb2.LOG_SOURCE_MANAGER
+    stream = PrintableStream()
     with contextlib.suppress(ExperimentError), ManagerClient(endpoint) as client:
         for piece in client.follow_logs(experiment_id, source, follow=True):
-            sys.stdout.write(printable_stream(piece.decode("utf-8", "replace")))
+            sys.stdout.write(stream.add(piece))
             sys.stdout.flush()

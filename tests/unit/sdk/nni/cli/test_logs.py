@@ -1,9 +1,10 @@
+import io
 import json
 from pathlib import Path
 
 import pytest
 
-from nni.cli.logs import cut, log_path
+from nni.cli.logs import cut, log_path, write_pieces
 from nni.cli.main import DONE, FAILED, REFUSED, main
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.trial.v1 import trial_pb2
@@ -122,3 +123,18 @@ def test_follow_without_trial_or_with_a_wrong_stream_is_refused(
 
 def test_trial_without_a_folder_has_no_log_path() -> None:
     assert log_path(trial_pb2.Trial(id="aBcDe")) == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_whole_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    output = "10%|█▏ |\r".encode()
+
+    write_pieces([output[:5], output[5:]])
+
+    assert terminal.getvalue() == output.decode()

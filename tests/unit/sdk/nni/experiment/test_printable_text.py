@@ -4,7 +4,12 @@ import json
 
 import pytest
 
-from nni.experiment.printable_text import printable, printable_json, printable_stream
+from nni.experiment.printable_text import (
+    PrintableStream,
+    printable,
+    printable_json,
+    printable_stream,
+)
 
 HOSTILE = "a\x1b[2Jb\x9b2Jc\u202ed\x7f\x00\re"
 
@@ -39,3 +44,22 @@ def test_stream_keeps_colours_and_progress_bars_only() -> None:
     shown = printable_stream("\x1b[31mred\x1b[0m 50%\r\x1b]52;c;eA==\x07\x1b[2J")
 
     assert shown == "\x1b[31mred\x1b[0m 50%\r\\x1b]52;c;eA==\\x07\\x1b[2J"
+
+
+def test_characters_and_colours_are_whole_however_the_output_is_cut() -> None:
+    output = "Größe ██ 日本 \x1b[1;31mred\x1b[0m\n".encode()
+
+    for size in range(1, len(output)):
+        stream = PrintableStream()
+        pieces = [output[at : at + size] for at in range(0, len(output), size)]
+        printed = "".join([*map(stream.add, pieces), stream.end()])
+        assert printed == output.decode()
+
+
+def test_what_the_end_of_the_output_cuts_is_shown() -> None:
+    stream = PrintableStream()
+
+    assert stream.add("é\x1b[3".encode() + "é".encode()[:1]) == "é"
+    assert stream.end() == "\\x1b[3\N{REPLACEMENT CHARACTER}"
+    assert stream.add(b"\x1b[3") == ""
+    assert stream.end() == "\\x1b[3"
