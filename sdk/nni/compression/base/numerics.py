@@ -49,7 +49,7 @@ class IntegerType:
 
     @property
     def range(self) -> IntegerRange:
-        """Return the range of the values: without the lowest one for signed types.
+        """Return smallest and largest integer; a signed type has no lowest one, such as -128.
 
         Examples:
             >>> IntegerType(8, signed=True).range
@@ -96,7 +96,7 @@ def scale_and_zero_point(
 
 
 def quantized(value: Tensor, scale: Tensor, zero_point: Tensor, integer: IntegerType) -> Tensor:
-    """Return the integers of values, as floating-point numbers.
+    """Return value / scale + zero_point, clamped to the type's range, rounded, as floats.
 
     Args:
         value: any shape.
@@ -112,7 +112,7 @@ def quantized(value: Tensor, scale: Tensor, zero_point: Tensor, integer: Integer
 
 
 def dequantized(integers: Tensor, scale: Tensor, zero_point: Tensor) -> Tensor:
-    """Return the values that integers represent.
+    """Return scale * (integers - zero_point), the values that integers represent.
 
     Args:
         integers: any shape.
@@ -188,7 +188,7 @@ def truncated(value: Tensor, scale: Tensor) -> Tensor:
 
 
 def moving_average(tracked: Tensor, observed: Tensor, decay: float) -> Tensor:
-    """Return an exponential moving average after one more observation.
+    """Return tracked * decay + observed * (1 - decay), an exponential moving average.
 
     Args:
         tracked: average so far.
@@ -247,7 +247,7 @@ def learned_step_scale(value: Tensor, qmax: int) -> Tensor:
 
 
 def learned_step(value: Tensor, scale: Tensor, limits: IntegerRange) -> Tensor:
-    """Return values rounded by a scale that is learned: the scale gets a gradient, too.
+    """Return values quantized with zero point 0 and dequantized; the scale gets a gradient, too.
 
     The gradient of a scale is multiplied by 1 / sqrt(elements that share it * qmax).
 
@@ -269,7 +269,7 @@ def learned_step(value: Tensor, scale: Tensor, limits: IntegerRange) -> Tensor:
 def learned_affine_step(
     value: Tensor, scale: Tensor, zero_point: Tensor, limits: IntegerRange
 ) -> Tensor:
-    """Return values rounded by a scale and a zero point that are both learned.
+    """Return values quantized and dequantized; scale and zero point get gradients, too.
 
     The gradient of the zero point is minus the scale where a value is out of range, and 0
     elsewhere. Both gradients are multiplied as in `learned_step`.
@@ -333,7 +333,7 @@ def dorefa_activation(value: Tensor, bits: int) -> Tensor:
 
 
 def dorefa_gradient(gradient: Tensor, bits: int, noise: Tensor) -> Tensor:
-    """Return gradients of 2^bits levels between plus and minus their largest magnitude.
+    """Add noise; round to 2^bits levels between plus and minus a sample's largest magnitude.
 
     Args:
         gradient: `(samples, ...)`; each sample has a range of its own.

@@ -186,7 +186,7 @@ class RangeQuantizer(TargetQuantizer):
         self.observations.zero_()
 
     def _has_no_channels(self, value: Tensor) -> bool:
-        """Return whether a Linear's activation has its channels elsewhere; warn once if so."""
+        """Return whether a per-channel Linear activation is not 2-dimensional; if so warn once."""
         channels = not self.place.is_parameter and self.settings.granularity == "per_channel"
         if not channels or self.place.module_type != "Linear" or value.dim() == _MATRIX:
             return False
@@ -212,7 +212,7 @@ class RangeQuantizer(TargetQuantizer):
 def loaded_range(
     calibration: Mapping[str, object], quantizer: TargetQuantizer
 ) -> tuple[Tensor, Tensor] | None:
-    """Return the range of values that a calibration describes; None if it has neither.
+    """Return the observed range, else that of scale and zero point; None without any.
 
     Args:
         calibration: numbers of one target; `tracked_min` and `tracked_max`, or else `scale` and

@@ -50,7 +50,7 @@ class ExperimentSession:
         self._log = get_logger().bind(experiment=experiment_id)
 
     def deliver(self, message: LogMessage) -> None:
-        """Add a new message of the experiment's log."""
+        """Queue a new message of the experiment's log for the run that `serve` drives."""
         self._box.put(message)
 
     async def serve(self) -> None:
