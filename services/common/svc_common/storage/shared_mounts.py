@@ -1,6 +1,7 @@
 """Mount of an experiment's shared storage on this machine."""
 
 import os
+import secrets
 import shlex
 import subprocess
 import tempfile
@@ -28,6 +29,8 @@ LIMIT_S: Final = 60.0
 MOUNT_VARIABLE: Final = "NNI_SHARED_MOUNT"
 """Variable of the commands that mount and of the daemons that they leave, such as that of
 blobfuse2: whatever ends the daemons of trials recognises these by it."""
+MOUNT_MARK: Final = secrets.token_hex(16)
+"""Value of that variable, drawn by each process: trials do not know it."""
 _ERROR_CHARACTERS: Final = 500
 _MARK_LIMIT_BYTES: Final = 256
 
@@ -146,7 +149,7 @@ class SharedMount:
         try:
             done = subprocess.run(
                 command,
-                env={**self._variables, MOUNT_VARIABLE: "1"},
+                env={**self._variables, MOUNT_VARIABLE: MOUNT_MARK},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=LIMIT_S,

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from svc_common.code_user import SAME_USER, CodeUser
-from svc_common.storage.shared_mounts import MOUNT_VARIABLE
+from svc_common.storage.shared_mounts import MOUNT_MARK, MOUNT_VARIABLE
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.launch import TOKEN_VARIABLE
 
 _TOKEN_PREFIX: Final = f"{TOKEN_VARIABLE}=".encode()
 _MOUNT_PREFIX: Final = f"{MOUNT_VARIABLE}=".encode()
+_MOUNT_MARK: Final = MOUNT_MARK.encode()
 ZOMBIE: Final = "Z"
 """State of a process that has ended and is not reaped."""
 _PIECE_BYTES: Final = 64 * 1024
@@ -157,8 +158,8 @@ def token_of(pid: int) -> bytes:
 
 
 def serves_mount(pid: int) -> bool:
-    """Return whether a process is a daemon of a shared storage that an agent has mounted."""
-    return bool(_variable(pid, _MOUNT_PREFIX))
+    """Return whether a process is a daemon of a shared storage that this agent has mounted."""
+    return _variable(pid, _MOUNT_PREFIX) == _MOUNT_MARK
 
 
 def _variable(pid: int, prefix: bytes) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import FailedPreconditionError
-from svc_common.storage.shared_mounts import MOUNT_VARIABLE, SharedMount
+from svc_common.storage.shared_mounts import MOUNT_MARK, MOUNT_VARIABLE, SharedMount
 from svc_common.storage.shared_storage import LocalMount, SharedStorage, StorageKind
 
 AZURE = SharedStorage(
@@ -155,4 +155,4 @@ def test_daemon_of_a_mount_differs_from_those_of_trials(tmp_path: Path) -> None:
 
     machine.mount().ensure()
 
-    assert (tmp_path / "marked").read_text("ascii") == "1\n"
+    assert (tmp_path / "marked").read_text("ascii") == f"{MOUNT_MARK}\n"

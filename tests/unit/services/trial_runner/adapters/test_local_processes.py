@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from svc_common.storage.shared_mounts import MOUNT_VARIABLE
+from svc_common.storage.shared_mounts import MOUNT_MARK, MOUNT_VARIABLE
 from svc_trial_runner.adapters.agent_folder import trial_sdk_folder
 from svc_trial_runner.adapters.local_processes import LocalProcesses
 from svc_trial_runner.adapters.process_table import read_entry
@@ -236,7 +236,11 @@ async def test_daemon_without_the_token_is_killed_as_an_orphan(
     wait_killed(daemon)
 
 
-@pytest.mark.parametrize(("variables", "killed"), [({}, 1), ({MOUNT_VARIABLE: "1"}, 0)])
+@pytest.mark.parametrize(
+    ("variables", "killed"),
+    [({}, 1), ({MOUNT_VARIABLE: MOUNT_MARK}, 0), ({MOUNT_VARIABLE: "1"}, 1)],
+    ids=["of a trial", "of a mount", "of a trial that claims to be one"],
+)
 async def test_daemon_of_a_mounted_storage_is_no_orphan(
     adopting: Stage, tmp_path: Path, variables: dict[str, str], killed: int
 ) -> None:

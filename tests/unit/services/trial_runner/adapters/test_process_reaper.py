@@ -37,12 +37,12 @@ def test_orphans_are_adopted_and_killed() -> None:
 
 MOUNT = """
 import os, signal, subprocess
-from svc_common.storage.shared_mounts import MOUNT_VARIABLE
+from svc_common.storage.shared_mounts import MOUNT_MARK, MOUNT_VARIABLE
 from svc_trial_runner.adapters.process_reaper import become_subreaper, kill_descendants
 from svc_trial_runner.adapters.process_table import ProcessSnapshot
 become_subreaper()
 command = ["sh", "-c", "setsid sleep 60 >/dev/null & exit 0"]
-subprocess.run(command, check=True, env={**os.environ, MOUNT_VARIABLE: "1"})
+subprocess.run(command, check=True, env={**os.environ, MOUNT_VARIABLE: MOUNT_MARK})
 (daemon,) = ProcessSnapshot().descendants(os.getpid())
 kill_descendants()
 os.kill(daemon.pid, signal.SIGTERM)
