@@ -1,6 +1,9 @@
 import os
 import subprocess
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -24,6 +27,22 @@ def test_unusable_folder_is_an_error(tmp_path: Path) -> None:
 
 def test_trial_side_of_the_library_is_found() -> None:
     assert (trial_sdk_folder() / "warm.py").is_file()
+
+
+def test_missing_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nni", None)
+
+    with pytest.raises(FailedPreconditionError, match="nni is not installed"):
+        trial_sdk_folder()
+
+
+def test_folders_named_like_the_library_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    namespace = ModuleType("nni")
+    namespace.__spec__ = ModuleSpec("nni", None)
+    monkeypatch.setitem(sys.modules, "nni", namespace)
+
+    with pytest.raises(FailedPreconditionError, match="nni is not installed"):
+        trial_sdk_folder()
 
 
 def test_command_for_shell_trials_works_outside_of_an_experiment(tmp_path: Path) -> None:

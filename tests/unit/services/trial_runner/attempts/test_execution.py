@@ -22,10 +22,11 @@ from svc_trial_runner.adapters.mounted_storage import MountedStorage
 from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.attempts.launch_plans import LaunchPlans
+from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.domain.attempt import StopTrigger
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.gpus import GpuDevice, GpuRequest
-from svc_trial_runner.ports import TrialProcess
+from svc_trial_runner.ports import LaunchRequest, StarterEndedError, TrialProcess
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 KEY = AttemptKey(EXPERIMENT, "one", 1)
@@ -332,6 +333,33 @@ async def test_failure_of_a_trial_does_not_wait_as_long_as_an_end_by_term(bench:
 
     exited = (await bench.until_kind("one", "exited")).exited
     assert (exited.cause, exited.exit_code) == (report_pb2.EXIT_CAUSE_ENDED, 3)
+
+
+class EndedStarter(ReusedProcesses):
+    """Processes whose starter ends while it starts a trial."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench.dependencies.processes._processes, idle_s=1)
+        self.launched = asyncio.Event()
+
+    async def launch(self, request: LaunchRequest) -> TrialProcess:
+        self.launched.set()
+        raise StarterEndedError("the starter of processes has ended")
+
+
+async def test_trial_whose_starter_ends_before_the_stop_of_its_agent_is_lost_by_the_stop(
+    bench: Bench,
+) -> None:
+    starter = EndedStarter(bench)
+    bench.dependencies = replace(bench.dependencies, processes=starter)
+    agent = noticing(bench, shutdown_s=0, handled_s=3600)
+    await bench.deliver(agent, bench.task("one"))
+    await starter.launched.wait()
+
+    agent.lose_all()
+
+    lost = (await bench.until_kind("one", "lost")).lost
+    assert lost.loss.cause == cause_pb2.LOSS_CAUSE_AGENT_STOPPED
 
 
 async def test_trial_that_handles_term_before_the_stop_of_its_agent_is_lost(bench: Bench) -> None:

@@ -68,3 +68,18 @@ async def test_bundles_stay_while_an_agent_has_a_folder(files: AgentFiles, tmp_p
     await files.remove([AGENT])
     await files.remove_rest()
     assert not (tmp_path / "nni").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("", "{tmp}/nni/slurm"), ("/scratch/logs", "/scratch/logs"), ("~/logs", "{home}/logs")],
+)
+async def test_output_of_jobs_lies_in_the_given_folder_or_beside_the_agents(
+    tmp_path: Path, given: str, expected: str
+) -> None:
+    options = SlurmOptions(home=str(tmp_path / "nni"), log_folder=given)
+    files = AgentFiles(LocalCommandRunner(), options, SleepingAgents(tmp_path))
+
+    facts = await files.facts()
+
+    assert files.log_folder(facts) == expected.format(tmp=tmp_path, home=facts.home)
