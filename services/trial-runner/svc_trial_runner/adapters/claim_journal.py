@@ -76,6 +76,8 @@ class FileClaimJournal:
         self._read()
         self._file = -1
         self._size = 0
+        self._outdated = False
+        """True: records are not in the file, which is to be written anew."""
         self._compact()
 
     @property
@@ -84,17 +86,21 @@ class FileClaimJournal:
         return self._state
 
     def append(self, *records: JournalRecord) -> None:
-        """Fold records into the state and append them to the file; an error is only logged."""
+        """Fold records into the state and append them to the file; an error is only logged.
+
+        What a full disk has refused is written with the next records that it takes.
+        """
         for record in records:
             self._state.fold(record)
+        data = b"".join(map(_encode, records))
         try:
-            if self._size > self._compact_bytes:
+            compacts = self._outdated or self._size > self._compact_bytes
+            if compacts or os.write(self._file, data) < len(data):  # cut short: no line may follow
                 self._compact()
-                return
-            data = b"".join(map(_encode, records))
-            os.write(self._file, data)
-            self._size += len(data)
+            else:
+                self._size += len(data)
         except OSError as error:
+            self._outdated = True
             get_logger().error("claims not on disk", path=str(self._path), error=str(error))
 
     def forget_servers(self) -> None:
@@ -139,9 +145,11 @@ class FileClaimJournal:
         data += b"".join(map(_encode, self._state.records()))
         with atomic_file(self._path) as file:
             file.write(data)
+        following = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         if self._file >= 0:
             os.close(self._file)
-        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._file = following
+        self._outdated = False
         # The size after compaction must not trigger the next one at once.
         self._size = 0
 

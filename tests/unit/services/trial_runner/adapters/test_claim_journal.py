@@ -1,3 +1,5 @@
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -183,3 +185,47 @@ def test_file_does_not_grow_with_servers_that_have_ended(tmp_path: Path) -> None
 
     assert (tmp_path / "claims.journal").stat().st_size < 4000
     assert journal(tmp_path).state.servers == []
+
+
+@pytest.mark.parametrize("taken", [None, 0, 7])
+def test_records_that_a_full_disk_refuses_are_written_when_it_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int | None
+) -> None:
+    first = journal(tmp_path)
+    write = os.write
+
+    def write_little(file: int, data: bytes) -> int:
+        if taken is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(file, data[:taken])
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", write_little)
+        first.append(RECORDS[2])
+    first.append(RECORDS[3])
+    first.close()
+
+    assert journal(tmp_path).state.claims["c1"].ack_subject == "ack.2"
+    assert list(tmp_path.glob("*.damaged-*")) == []
+
+
+def test_file_that_cannot_be_opened_after_a_compaction_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "claims.journal"
+    first = FileClaimJournal(path, "boot", compact_bytes=1)
+    first.append(RECORDS[2])
+    opens = os.open
+
+    def refuse(name: str | Path, *rest: int, **options: int) -> int:
+        if name == path:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opens(name, *rest, **options)
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "open", refuse)
+        first.append(RECORDS[3])
+    first.append(RECORDS[4])
+    first.close()
+
+    assert journal(tmp_path).state.claims["c1"].leader == ProcessIdentity(7, 99)
