@@ -48,7 +48,7 @@ class JobSession:
         self._log = get_logger().bind(experiment=experiment_id)
 
     def deliver(self, message: LogMessage) -> None:
-        """Add a new message of the job's log."""
+        """Queue a new message of the job's log."""
         self._box.put(message)
 
     async def serve(self) -> None:

@@ -85,7 +85,7 @@ class ExplorationSession:
         self._processes = 0
 
     def deliver(self, message: LogMessage) -> None:
-        """Add a new message of the experiment's log."""
+        """Queue a new message of the experiment's log."""
         self.box.put(message)
 
     async def serve(self) -> None:
