@@ -214,7 +214,7 @@ class PortfolioTuner(Tuner):
         self.import_data(data)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Import samples into all tuners; a sample with a known proposer into that tuner only."""
+        """Import samples into all tuners, or only their proposer if results are not shared."""
         parts: list[list[dict[str, JsonValue]]] = [[] for _ in self._tuners]
         for sample in samples(data):
             item = {"parameter": sample.parameter, "value": sample.value}
