@@ -15,6 +15,7 @@ import struct
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,8 @@ class _Segment:
 
     path: Path
     size_bytes: int = 0
+    """With the records that a full disk has refused."""
+    stored_bytes: int = 0
     waiting: int = 0
 
 
@@ -139,11 +142,6 @@ class DirectoryReportSpool:
         self._segment_number += 1
         path = self._folder / f"{self._segment_number:012d}.spool"
         self._segments.append(_Segment(path))
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            self._file = os.open(path, flags, 0o600)
-        except OSError as error:
-            self._fault(error)
 
     def _forget_finished(self) -> None:
         """Delete full segment files at the front whose reports are all acknowledged."""
@@ -160,15 +158,19 @@ class DirectoryReportSpool:
 
     def _write(self, segment: _Segment, data: bytes) -> None:
         segment.size_bytes += len(data)
-        if self._file < 0:
-            return
         try:
+            if self._file < 0:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                self._file = os.open(segment.path, flags, 0o600)
             written = os.write(self._file, data)
             while written < len(data):
                 written += os.write(self._file, data[written:])
         except OSError as error:
             self._fault(error)
+            with suppress(OSError):  # no record may follow one that was cut short
+                os.truncate(segment.path, segment.stored_bytes)
         else:
+            segment.stored_bytes += len(data)
             self._broken = False
 
     def _fault(self, error: OSError) -> None:

@@ -1,3 +1,5 @@
+import errno
+import os
 import zlib
 from pathlib import Path
 
@@ -131,6 +133,40 @@ def test_broken_disk_does_not_stop_the_agent(tmp_path: Path) -> None:
     spool.close()
 
     assert not (tmp_path / "spool").exists()
+
+
+def test_reports_that_follow_a_full_disk_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = DirectoryReportSpool(tmp_path)
+    spool.append([("a", b"first")])
+    write = os.write
+    written: list[int] = []
+
+    def write_little(file: int, data: bytes) -> int:
+        if written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written.append(write(file, data[:7]))
+        return written[-1]
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", write_little)
+        spool.append([("a", b"refused")])
+    spool.append([("a", b"third")])
+
+    assert inherited(tmp_path) == [("a", b"first", False), ("a", b"third", False)]
+
+
+def test_reports_that_follow_a_missing_folder_are_stored(tmp_path: Path) -> None:
+    folder = tmp_path / "spool"
+    spool = DirectoryReportSpool(folder)
+    folder.rmdir()
+    spool.append([("a", b"refused")])
+    folder.mkdir()
+
+    spool.append([("a", b"second")])
+
+    assert inherited(folder) == [("a", b"second", False)]
 
 
 def old_record(kind: bytes, number: int, experiment_id: str, content: bytes) -> bytes:
