@@ -15,6 +15,20 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     target: "es2022",
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          // What most views need is one file: a file of its own for each module costs a request.
+          groups: [
+            {
+              name: "common",
+              test: /preact|\/src\/(api|components|state|format)/,
+              minShareCount: 3,
+            },
+          ],
+        },
+      },
+    },
     license: { fileName: "licenses.md" }, // of what is built in
   },
   server: {

@@ -14,7 +14,16 @@ export function formatValue(value: Json | undefined): string {
       .toExponential(4)
       .replace(/\.?0+e/, "e")
       .replace("e+", "e");
-  return String(Number(value.toPrecision(6)));
+  return withoutZeros(value.toPrecision(6));
+}
+
+/** Return the text of a number without zeros at its end; to parse it again would take longer. */
+function withoutZeros(text: string): string {
+  if (text.includes("e")) return String(Number(text)); // rounded up to a million
+  if (!text.includes(".")) return text;
+  let end = text.length;
+  while (text[end - 1] === "0") end -= 1;
+  return text.slice(0, text[end - 1] === "." ? end - 1 : end);
 }
 
 /** Strings that would look like another value, or like none, without quotes. */
@@ -98,17 +107,18 @@ export function zoneName(milliseconds: number): string {
   return parts.find((part) => part.type === "timeZoneName")?.value ?? "local time";
 }
 
+const STATE_LABELS: Record<string, string> = {
+  NO_MORE_TRIAL: "budget used up",
+  TUNER_NO_MORE_TRIAL: "search exhausted",
+  USER_CANCELED: "killed",
+  SYS_CANCELED: "canceled",
+  INITIALIZED: "starting",
+  VIEWED: "read only",
+};
+
 /** Return e.g. `EARLY_STOPPED` as `early stopped`. */
 export function formatState(state: string): string {
-  const labels: Record<string, string> = {
-    NO_MORE_TRIAL: "budget used up",
-    TUNER_NO_MORE_TRIAL: "search exhausted",
-    USER_CANCELED: "killed",
-    SYS_CANCELED: "canceled",
-    INITIALIZED: "starting",
-    VIEWED: "read only",
-  };
-  return labels[state] ?? state.toLowerCase().replaceAll("_", " ");
+  return STATE_LABELS[state] ?? state.toLowerCase().replaceAll("_", " ");
 }
 
 /** Return JSON as a Python literal. */

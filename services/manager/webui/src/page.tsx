@@ -4,23 +4,18 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { Version } from "./api/records";
 import { ConnectionBanner } from "./components/connection_banner";
+import { deferred } from "./components/deferred";
 import { Icon } from "./components/icon";
 import { StatePill } from "./components/state_pill";
 import { isArchitectureSpace } from "./state/architectures";
 import { type App, PageContext, type PageLocation, useApp, useStore } from "./state/context";
+import { fetchWhenIdle } from "./state/deferred_code";
 import { shownState } from "./state/outcome";
 import { locationOf, moved, search } from "./state/page_location";
 import { usePreference } from "./state/preferences";
 import { Store } from "./state/store";
 import { versionWarnings } from "./state/versions";
-import { Architectures } from "./views/architectures";
-import { Charts } from "./views/charts";
-import { Experiments } from "./views/experiments";
-import { Overview } from "./views/overview";
-import { Machines } from "./views/machines";
 import { MoreMenu } from "./views/more_menu";
-import { TrialDetails } from "./views/trial_details";
-import { Trials } from "./views/trials";
 
 /** Version of NNI that the page was built for; set by the build. */
 declare const PAGE_VERSION: string;
@@ -37,11 +32,16 @@ const OF_INSTALLATION: ReadonlySet<string> = new Set(["machines", "experiment"])
 /** Views that take the whole width of the window. */
 const WIDE: ReadonlySet<string> = new Set(["detail", "charts", ...OF_INSTALLATION]);
 
-const CONTENTS = {
-  detail: ["Trials", Trials],
-  charts: ["Charts", Charts],
-  architectures: ["Architectures", Architectures],
-} as const;
+// Each view is fetched while the experiment is, so that the first paint waits for no other one.
+const VIEW_PARTS = {
+  oview: deferred(() => import("./views/overview").then((it) => it.Overview)),
+  detail: deferred(() => import("./views/trials").then((it) => it.Trials)),
+  charts: deferred(() => import("./views/charts").then((it) => it.Charts)),
+  architectures: deferred(() => import("./views/architectures").then((it) => it.Architectures)),
+  machines: deferred(() => import("./views/machines").then((it) => it.Machines)),
+  experiment: deferred(() => import("./views/experiments").then((it) => it.Experiments)),
+};
+const TrialDetails = deferred(() => import("./views/trial_details").then((it) => it.TrialDetails));
 
 export function Page({ first }: { first: Version }) {
   const [version, setVersion] = useState(first);
@@ -50,6 +50,8 @@ export function Page({ first }: { first: Version }) {
   const store = useMemo(() => new Store(id), [id]);
   const [place, setPlace] = useState<PageLocation>(() => locationOf(location, bound));
   const latest = useRef(place);
+  useMemo(() => void VIEW_PARTS[place.view].code.fetch().catch(() => undefined), []);
+  useEffect(() => fetchOthers(store), [store]);
   const [note, setNote] = useState<{ text: string; kind: "error" | "done" } | null>(null);
   const [theme, setTheme] = useTheme();
 
@@ -143,6 +145,16 @@ export function Page({ first }: { first: Version }) {
   );
 }
 
+/** Fetch the code of all parts once the trials are loaded: the manager may end before the page. */
+function fetchOthers(store: Store): () => void {
+  const end = store.subscribe(() => {
+    if (!store.complete) return;
+    end();
+    void fetchWhenIdle([...Object.values(VIEW_PARTS), TrialDetails].map((part) => part.code));
+  });
+  return end;
+}
+
 /** Links to the views that the experiment has. */
 function Navigation({ bound }: { bound: boolean }) {
   const store = useStore();
@@ -196,7 +208,7 @@ function View({ place, own }: { place: PageLocation; own: string }) {
     return (
       <>
         <h1 class="visually-hidden">All experiments</h1>
-        <Experiments own={own} />
+        <VIEW_PARTS.experiment own={own} />
       </>
     );
   }
@@ -204,7 +216,7 @@ function View({ place, own }: { place: PageLocation; own: string }) {
     return (
       <>
         <h1 class="visually-hidden">Machines</h1>
-        <Machines />
+        <VIEW_PARTS.machines />
       </>
     );
   }
@@ -223,11 +235,11 @@ function View({ place, own }: { place: PageLocation; own: string }) {
       </p>
     );
   }
-  if (place.view === "oview") return <Overview />;
-  const [title, Content] = CONTENTS[place.view];
+  const Content = VIEW_PARTS[place.view];
+  if (place.view === "oview") return <Content />;
   return (
     <>
-      <h1 class="visually-hidden">{title}</h1>
+      <h1 class="visually-hidden">{VIEWS.find(([name]) => name === place.view)![1]}</h1>
       <Content />
     </>
   );

@@ -59,3 +59,11 @@ test("a Python literal has Python's words for JSON's", () => {
     '{"lr": 0.00001, "flag": True, "none": None, "list": [1, "a\\"b"], "inner": {"off": False}}',
   );
 });
+
+test("a value has six digits without zeros at their end", () => {
+  const numbers = [0.5, 0.1234565, 1234.56789, 123456.7, 999999.7, -0.00012, 2.0000001, 1e-4];
+
+  expect(numbers.map(formatValue)).toEqual(
+    numbers.map((number) => String(Number(number.toPrecision(6)))),
+  );
+});

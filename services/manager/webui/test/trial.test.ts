@@ -12,6 +12,14 @@ import {
 } from "../src/state/trial";
 import { trial } from "./trials";
 
+test("parameters without nested ones are not copied", () => {
+  const parameters = { lr: 0.1, layers: [8, 16], momentum: null };
+
+  expect(flatten(parameters)).toBe(parameters);
+  expect(flatten(null)).toEqual({});
+  expect(flatten([1])).toEqual({});
+});
+
 test("a nested choice is flat under the name of its parameter", () => {
   const parameters = {
     lr: 0.1,

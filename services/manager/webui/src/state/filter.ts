@@ -5,7 +5,7 @@
 // `name=[8,16]` a list, and `name=` trials without a value.
 
 import type { Json } from "../api/records";
-import { formatState, parameterText } from "../format";
+import { formatState, formatValue, parameterText } from "../format";
 import type { Column } from "./columns";
 import { remarksText } from "./remarks";
 import type { Trial } from "./trial";
@@ -76,23 +76,30 @@ function numberTest(text: string, problems: string[]): Test {
   return (trial) => wanted.includes(trial.number);
 }
 
+/** Texts that a number's text may contain. */
+const IN_NUMBER = /^[-\d.einfty]*$/;
+
 function wordTest(text: string): Test {
   const word = text.toLowerCase();
+  const state = word.replaceAll(" ", "_");
+  const inNumbers = IN_NUMBER.test(word);
   return (trial) =>
     trial.id.toLowerCase().startsWith(word) ||
     String(trial.number) === word ||
-    trial.state.toLowerCase().startsWith(word.replaceAll(" ", "_")) ||
+    trial.state.toLowerCase().startsWith(state) ||
     formatState(trial.state).startsWith(word) ||
     (trial.record.remarks !== undefined &&
       remarksText(trial.record.remarks).toLowerCase().includes(word)) ||
-    hasWord(trial.flat, word);
+    hasWord(trial.flat, word, inNumbers);
 }
 
-/** Whether the text of a value has a word; a number's text has neither case, quotes nor spaces. */
-function hasWord(flat: Trial["flat"], word: string): boolean {
+/** Whether the text of a value has a word; numbers are formatted only if theirs may have it. */
+function hasWord(flat: Trial["flat"], word: string, inNumbers: boolean): boolean {
   for (const name in flat) {
-    const text = parameterText(flat[name]!);
-    if ((typeof flat[name] === "number" ? text : comparable(text)).includes(word)) return true;
+    const value = flat[name]!;
+    if (typeof value !== "number") {
+      if (comparable(parameterText(value)).includes(word)) return true;
+    } else if (inNumbers && formatValue(value).includes(word)) return true;
   }
   return false;
 }

@@ -114,11 +114,29 @@ export function causeOf(record: TrialRecord): string {
   return record.waitCause ? WAITS[record.waitCause] : "";
 }
 
-/** Return parameters by full name; a nested choice `{_name, a}` becomes `outer` and `outer/a`. */
-export function flatten(
+/**
+ * Return parameters by full name; a nested choice `{_name, a}` becomes `outer` and `outer/a`.
+ *
+ * Parameters without nested ones are returned themselves, which saves the memory of a copy.
+ */
+export function flatten(parameters: Json): Record<string, Json> {
+  return isFlat(parameters) ? parameters : flattenInto({}, parameters, "");
+}
+
+function isFlat(parameters: Json): parameters is JsonObject {
+  if (parameters === null || typeof parameters !== "object" || Array.isArray(parameters))
+    return false;
+  for (const name in parameters) {
+    const value = parameters[name];
+    if (value !== null && typeof value === "object" && !Array.isArray(value)) return false;
+  }
+  return true;
+}
+
+function flattenInto(
+  into: Record<string, Json>,
   parameters: Json,
-  prefix = "",
-  into: Record<string, Json> = {},
+  prefix: string,
 ): Record<string, Json> {
   if (parameters === null || typeof parameters !== "object" || Array.isArray(parameters)) {
     if (prefix) into[prefix] = parameters;
@@ -127,7 +145,7 @@ export function flatten(
   for (const [name, value] of Object.entries(parameters)) {
     const full = !prefix ? name : name === "_name" ? prefix : `${prefix}/${name}`;
     if (value !== null && typeof value === "object" && !Array.isArray(value))
-      flatten(value, full, into);
+      flattenInto(into, value, full);
     else into[full] = value;
   }
   return into;

@@ -50,7 +50,13 @@ export function VirtualTable<Row>(props: Props<Row>) {
   const { label, columns, rows, sort, onSort, onOpen, isMarked, empty, pin = 0 } = props;
   const [widths, setWidths] = usePreference<Record<string, number>>(`widths:${props.name}`, {});
   const box = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState({ first: 0, end: 40, height: 600, width: 0 });
+  const [view, setView] = useState({
+    first: 0,
+    end: 40,
+    height: 600,
+    width: 0,
+    sideways: false,
+  });
   const [active, renderActive] = useState(0);
   const latest = useRef(0); // keys may come faster than renders
   const focus = useRef<"none" | "requested" | "held">("none");
@@ -60,15 +66,17 @@ export function VirtualTable<Row>(props: Props<Row>) {
     renderActive(index);
   };
   const measure = () => {
-    const { scrollTop, clientHeight, clientWidth } = box.current!;
+    const { scrollTop, scrollLeft, clientHeight, clientWidth } = box.current!;
+    const sideways = scrollLeft > 0;
     const next = visibleRows(scrollTop, clientHeight, ROW_HEIGHT, rows.length);
     setView((before) =>
       before.first === next.first &&
       before.end === next.end &&
       before.height === clientHeight &&
-      before.width === clientWidth
+      before.width === clientWidth &&
+      before.sideways === sideways
         ? before
-        : { ...next, height: clientHeight, width: clientWidth },
+        : { ...next, height: clientHeight, width: clientWidth, sideways },
     );
   };
   useLayoutEffect(() => {
@@ -133,7 +141,12 @@ export function VirtualTable<Row>(props: Props<Row>) {
     setWidths(next === null ? others : { ...others, [key]: clampWidth(next) });
   };
   return (
-    <div class="table-box" ref={box} onScroll={measure} tabIndex={-1}>
+    <div
+      class={view.sideways ? "table-box sideways" : "table-box"}
+      ref={box}
+      onScroll={measure}
+      tabIndex={-1}
+    >
       <div
         class="trials"
         role="table"

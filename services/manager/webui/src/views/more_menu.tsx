@@ -5,8 +5,8 @@ import { useState } from "preact/hooks";
 import { type Page, errorMessage } from "../api/client";
 import type { Json, Metric, Profile, Trial } from "../api/records";
 import { CopyButton } from "../components/copy_button";
+import { deferred } from "../components/deferred";
 import { Dialog } from "../components/dialog";
-import { LogView } from "../components/log_view";
 import { Menu } from "../components/menu";
 import { saveFile } from "../components/save_file";
 import { Tabs } from "../components/tabs";
@@ -14,6 +14,7 @@ import { useApp, useStore } from "../state/context";
 import type { Store } from "../state/store";
 import { TensorBoards } from "./tensorboards";
 
+const LogView = deferred(() => import("../components/log_view").then((it) => it.LogView));
 type Panel = "config" | "space" | "logs" | "tensorboards" | "about";
 const LOGS = [
   ["nnimanager.log", "Manager"],

@@ -3,10 +3,10 @@
 import { useMemo, useState } from "preact/hooks";
 
 import type { JsonObject } from "../api/records";
-import { ResultChart } from "../charts/result_chart";
 import { count, pythonLiteral, formatValue, formatDuration, formatTime } from "../format";
 import { SavedChart } from "../components/chart_files";
 import { CopyButton } from "../components/copy_button";
+import { deferred } from "../components/deferred";
 import { DirectionSelect } from "../components/direction_select";
 import { Icon } from "../components/icon";
 import { NoResult } from "../components/no_result";
@@ -35,9 +35,14 @@ import { type Trial, countEnded, countLive, lastFailure } from "../state/trial";
 import { Budgets } from "./budgets";
 import { CompressionSteps } from "./compression";
 import { ExperimentActions } from "./experiment_actions";
-import { ObjectiveCards } from "./objectives";
 import { SpaceEditor } from "./space_editor";
 
+const CHART_PX = 300;
+const ResultChart = deferred(
+  () => import("../charts/result_chart").then((it) => it.ResultChart),
+  CHART_PX,
+);
+const ObjectiveCards = deferred(() => import("./objectives").then((it) => it.ObjectiveCards));
 const RUNNING_STATES = new Set(["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"]);
 
 export function Overview() {
@@ -88,7 +93,7 @@ function SingleObjective({
       <section class="card w8" aria-labelledby="results">
         <h2 id="results">Results</h2>
         <SavedChart name="results" title="Results">
-          <ResultChart store={store} metric={metric} goals={goals} height={300} table />
+          <ResultChart store={store} metric={metric} goals={goals} height={CHART_PX} table />
         </SavedChart>
       </section>
       <section class="card w4" aria-labelledby="top">

@@ -7,6 +7,7 @@ import type { TensorBoard } from "../api/records";
 import { count } from "../format";
 import { Icon } from "../components/icon";
 import { ChoiceMenu } from "../components/choice_menu";
+import { deferred } from "../components/deferred";
 import { saveFile } from "../components/save_file";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
@@ -22,10 +23,11 @@ import { useTrialRows } from "../state/trial_rows";
 import type { Store } from "../state/store";
 import { LIVE, TRIAL_STATES, type Trial } from "../state/trial";
 import { type TableColumn, VirtualTable } from "../table/virtual_table";
-import { Compare } from "./compare";
 import { FilterBuilder } from "./filter_builder";
-import { CustomTrial } from "./custom_trial";
 import { boardAddress } from "./tensorboards";
+
+const Compare = deferred(() => import("./compare").then((it) => it.Compare));
+const CustomTrial = deferred(() => import("./custom_trial").then((it) => it.CustomTrial));
 
 /** Numbers of columns that can stay in view. */
 const PINS = ["0", "1", "2", "3", "4"];
