@@ -201,7 +201,7 @@ def _has_enough_seeds(found: Mapping[str, Mapping[int, float]], name: str) -> bo
 
 
 def _medians(regrets: Sequence[Mapping[int, float]], least: float) -> list[float]:
-    """Return each searcher's median over the common seeds; over its own if there are none."""
+    """Return medians >= `least` of searchers over their common seeds; if none, over their own."""
     common = set(regrets[0]).intersection(*regrets)
     return [max(least, statistics.median(one[seed] for seed in (common or one))) for one in regrets]
 

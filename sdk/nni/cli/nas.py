@@ -116,7 +116,7 @@ def fetch(
         typer.Option("--trial", "-t", help="Trial of the model; not given: that of the best one."),
     ] = None,
 ) -> None:
-    """Copy the sample, code and weights of a model, if the search has save_models."""
+    """Copy the files of a model, by default the best; the search must have save_models."""
     with _exploration(exploration_id) as exploration:
         files = exploration.fetch(folder, trial_id)
     Messages().info(f"{folder} holds {', '.join(path.name for path in files)}")

@@ -8,7 +8,7 @@ from nni.experiment.errors import NotFoundError, RefusedError, WrongStateError
 
 
 def one(word: str | None, running: Sequence[str], known: Sequence[str]) -> str:
-    """Return the id that ``word`` means: exact, or the start of one, running ones first.
+    """Return the id that ``word`` is or begins, running ones first; None: the only running one.
 
     Args:
         word: what the user wrote; `None`: the one experiment that is running.

@@ -267,7 +267,7 @@ def text(name: str, default: str | None = None) -> str:
 
 
 def number(name: str, default: float | None = None) -> float:
-    """Return an environment variable as a float, or the default; raise if it is no number.
+    """Return an environment variable as a float, or the default; raise if neither, or no number.
 
     Raises:
         InvalidArgumentError: it is required and not set, or is no number.

@@ -120,7 +120,7 @@ class LinearPosterior:
 
 
 def linear_posterior(features: Floats, targets: Floats) -> LinearPosterior:
-    """Return the posterior of a regression of `(n,)` targets on `(n, h)` features.
+    """Return a linear posterior of `(n,)` targets on `(n, h)` features, at maximum evidence.
 
     The precisions of weights and noise are those of the greatest evidence.
     """

@@ -117,7 +117,7 @@ class ExecutableModelSpace(BaseModelSpace):
 
     @abstractmethod
     def build_model(self) -> Any:  # noqa: ANN401 - a module, usually
-        """Return a new network, each time it is called.
+        """Return the network of the sample; without a sample, the whole space.
 
         Returns:
             The network of the sample; the whole space if there is none.

@@ -343,7 +343,7 @@ class Connection:
         self._refusal.set()
 
     def _check_owner(self, server: Server) -> None:
-        """Raise unless the process that listens at the bus's local port is the expected user's.
+        """Raise if a user other than root or the expected one has sockets at the bus's port.
 
         Raises:
             UnavailableError: another user has the port; the bus may get another one.

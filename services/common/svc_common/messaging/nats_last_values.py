@@ -51,7 +51,7 @@ class NatsLastValues:
         return [_last_value(one) for one in await self._read(pattern)]
 
     async def follow(self, pattern: str) -> AsyncGenerator[LastValue, None]:
-        """Yield the last value of each subject of a pattern, then each new one, for ever."""
+        """Yield the last value per subject of a pattern, then new ones, until the bus closes."""
         newest: dict[str, Stored] = {}
         try:
             async with CopyFeed(self._js, subjects.pool_copies(pattern)) as copies:

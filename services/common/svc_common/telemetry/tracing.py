@@ -46,7 +46,7 @@ class TrialSpan:
 
 
 class Tracer(Protocol):
-    """Interface of a recorder of trials' spans."""
+    """Interface of a tracer of trials: records spans, and returns W3C trace contexts."""
 
     def record(self, span: TrialSpan) -> None:
         """Record a span if its trace is sampled."""

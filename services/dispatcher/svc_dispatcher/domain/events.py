@@ -92,7 +92,7 @@ class TrialScheduled:
 
 @dataclass(frozen=True, slots=True)
 class TrialStarted:
-    """Event: an attempt of a trial has started."""
+    """Event: a trial has started, with its id and the start time by the agent's clock."""
 
     trial_id: str
     started_at_ms: int

@@ -24,7 +24,7 @@ class TunerLabels:
         return self if labels <= self.used else replace(self, used=self.used | labels)
 
     def handed_over(self) -> "TunerLabels":
-        """Return the labels of the next tuner: all those used so far are an earlier tuner's."""
+        """Return the next tuner's state: number + 1, all labels used so far marked as earlier."""
         return TunerLabels(self.number + 1, self.earlier | self.used)
 
     def distinct(self, label: str) -> str:

@@ -75,7 +75,7 @@ class StagedExperiment:
             self._open = None
 
     async def records(self) -> list[tuple[int, bytes]]:
-        """Return (old stream sequence, batch) of the staged log; raise if missing or damaged."""
+        """Return (old stream sequence, batch bytes) of the staged log; raise if missing or bad."""
         return await asyncio.to_thread(self._all_records)
 
     def values(self) -> list[tuple[str, Path]]:

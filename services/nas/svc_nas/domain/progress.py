@@ -26,7 +26,7 @@ class RankedModel:
 
     @property
     def value(self) -> float:
-        """Number by which it is compared; the larger, the better."""
+        """Final metric, or its `default`, as a float: larger is better; NaN if it is no number."""
         number = self.metric.get(_DEFAULT) if isinstance(self.metric, dict) else self.metric
         return float(number) if isinstance(number, (int, float)) else float("nan")
 

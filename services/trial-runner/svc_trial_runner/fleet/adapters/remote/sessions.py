@@ -258,7 +258,7 @@ class Session:
     async def _start_program(
         self, python: str, *words: str
     ) -> tuple["asyncssh.SSHClientProcess[bytes]", dict[str, Any]]:
-        """Start a channel program that runs until its input ends; return it and its first line.
+        """Start a channel program, which runs until its input ends; return it and its JSON line.
 
         Raises:
             MachineError: it does not start.
