@@ -196,6 +196,7 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
         ref={box}
         class={wrap ? "log-text wrap" : "log-text"}
         tabIndex={0}
+        role="region"
         aria-label="Log"
         onScroll={(event) => {
           const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
