@@ -13,6 +13,7 @@ from typing import Annotated
 import pytest
 
 import nni
+import nni_wire
 from nni.experiment.config import (
     AlgorithmConfig,
     CustomAlgorithmConfig,
@@ -238,7 +239,9 @@ def test_missing_extra_is_named_with_the_command_that_installs_it(tmp_path: Path
         "config.tuner.name = 'TPE'\n"
         "config.validate()"
     )
-    variables = {**os.environ, "PYTHONPATH": f"{tmp_path}:{Path(nni.__file__).parents[1]}"}
+    # Without `site`, editable distributions are found by the path only.
+    sources = (str(Path(one.__file__).parents[1]) for one in (nni, nni_wire))
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sources])}
 
     done = subprocess.run(
         [sys.executable, "-S", "-c", program],
