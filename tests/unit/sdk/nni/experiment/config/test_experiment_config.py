@@ -240,7 +240,7 @@ def test_missing_extra_is_named_with_the_command_that_installs_it(tmp_path: Path
         "config.validate()"
     )
     # Without `site`, editable distributions are found by the path only.
-    sources = (str(Path(one.__file__).parents[1]) for one in (nni, nni_wire))
+    sources = (str(Path(one.__path__[0]).parent) for one in (nni, nni_wire))
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sources])}
 
     done = subprocess.run(
