@@ -14,7 +14,7 @@ publishes each minute.
 
 
 def counted_until(state: pool_pb2.PoolState, now: datetime) -> datetime:
-    """Return the instant until which the time of a pool's current agents counts.
+    """Return the end of a pool's agent time so far: now, up to `SILENCE_LIMIT` after its report.
 
     That is now, but neither before the fleet published the state nor `SILENCE_LIMIT` after it.
 

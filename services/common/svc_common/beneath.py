@@ -31,7 +31,7 @@ def plain_parts(name: str) -> list[str]:
     """Split a relative path at `/`; raise UnsafePathError if a part is empty, `.` or `..`.
 
     Raises:
-        UnsafePathError: it is absolute or empty, or a part is empty, `.` or `..`.
+        UnsafePathError: it is absolute or empty, has a NUL, or a part is empty, `.` or `..`.
     """
     parts = name.split("/")
     if "\0" in name or any(part in {"", ".", ".."} for part in parts):

@@ -49,7 +49,7 @@ def client_side(directory: str, interpreter: str, inherited: dict[str, str]) -> 
 
 
 def _kept(path: Path) -> Any:  # noqa: ANN401 - a JSON value, which the caller checks
-    """Return the JSON of an environment file; None: it is missing; raise if it is a link.
+    """Return the parsed JSON of an environment file; None: it is missing; raise if it is a link.
 
     A link in its place, which a trial may have put there, cannot be read.
     """

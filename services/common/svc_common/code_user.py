@@ -100,7 +100,7 @@ class CodeUser:
         """Make a folder writable for a separate code user, by group; do nothing for the same user.
 
         Args:
-            folder: of the service's user.
+            folder: of the service's user; one of another user stays as it is.
             sticky: whether files of the service in it are protected from user code.
 
         Raises:

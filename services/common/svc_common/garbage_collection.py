@@ -16,13 +16,13 @@ MAX_PASS_INTERVAL: Final = 1024
 
 
 class GcFreezer:
-    """Callback of Python's garbage collector that freezes what survives most full collections."""
+    """Garbage collector callback: freezes survivors; unfreezes all before rare complete passes."""
 
     def __init__(self) -> None:
         self._remaining = self._interval = 2
 
     def start(self) -> None:
-        """Freeze all existing objects and those that survive later full collections."""
+        """Freeze all existing objects, and from now on those that survive most full collections."""
         gc.freeze()
         gc.callbacks.append(self._on_collection)
 

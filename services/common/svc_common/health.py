@@ -19,7 +19,7 @@ TIMEOUT_S: Final = 3.0
 
 
 def failure_reason(address: str, timeout_s: float = TIMEOUT_S) -> str | None:
-    """Call a service's gRPC health check; return why it is not serving; None: it is.
+    """Call a service's gRPC health check, blocking; return why it is not serving; None: it is.
 
     Args:
         address: `host:port` of its gRPC server.
@@ -53,7 +53,7 @@ def _open(address: str) -> grpc.Channel:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the health of the gRPC address in the arguments; return 0 if it serves, 1 if not."""
+    """Check the gRPC health of the address in the arguments; return 0: serves, 1: not, 2: usage."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m svc_common.health HOST:PORT\n")
         return 2

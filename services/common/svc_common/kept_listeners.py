@@ -116,11 +116,11 @@ class KeptListeners:
         return self._earlier.pop(port, None)
 
     def keep(self, bound: socket.socket) -> None:
-        """Send a listening socket to the parent, which keeps it open."""
+        """Send a listening socket to the parent, which keeps it open; do nothing without one."""
         self._tell(f"keep {bound.getsockname()[1]}", bound)
 
     def drop(self, bound: socket.socket) -> None:
-        """Shut a listening socket down, and request the parent to close its copy."""
+        """Shut a listening socket down here and at the parent; do nothing without a parent."""
         self._tell(f"drop {bound.getsockname()[1]}")
         if self._end is not None:
             # Frees the port before the parent has closed its copy.

@@ -31,10 +31,10 @@ _pool: Final = ThreadPoolExecutor(_THREADS, thread_name_prefix="large-work")
 async def off_loop(
     size_bytes: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Return a function's result; call it in one of two threads if its value exceeds 64 KiB.
+    """Return a function's result; call it in one of two threads if `size_bytes` exceeds 64 KiB.
 
     Args:
-        size_bytes: size of the value.
+        size_bytes: size of the value that the function handles.
         function: called once; it must not use what the loop changes meanwhile.
         *args: its arguments.
         **kwargs: its keyword arguments.
@@ -46,7 +46,7 @@ async def off_loop(
 
 
 async def copy_of(message: M) -> M:
-    """Return a copy of a message; other tasks come before and after it, as it may take 40 ms."""
+    """Copy a message on the event loop between two yields to other tasks; may take 40 ms."""
     await asyncio.sleep(0)
     copy = type(message)()
     copy.CopyFrom(message)
@@ -55,7 +55,7 @@ async def copy_of(message: M) -> M:
 
 
 async def encoded(message: Message, *, deterministic: bool = False) -> bytes:
-    """Return a message as bytes; other tasks come before and after it, as it may take 30 ms.
+    """Encode a message on the event loop between two yields to other tasks; may take 30 ms.
 
     Args:
         message: the message.

@@ -171,7 +171,7 @@ class LineProcess:
             self._refuse(str(error))
 
     def _refuse(self, reason: str) -> None:
-        """Kill the process, whose output breaks a rule."""
+        """Kill the process, whose output breaks a rule; `on_end` reports `reason`."""
         self._protocol_error = f"{self._plan.label}'s output cannot be used: {reason}"
         self._signal_group()
 

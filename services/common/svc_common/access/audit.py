@@ -31,7 +31,8 @@ class AuditRecord:
     """Name of the caller; empty: not authenticated."""
     role: str
     by: str
-    """How the caller was authenticated: `token`, `certificate`, `nothing`."""
+    """How the caller was authenticated: `token`, `certificate`, `page` (a cookie) or `nothing`;
+    empty: it was not."""
     peer: str
     """Address of the caller."""
     what: str
@@ -132,7 +133,7 @@ class AuditTrail:
 
     @contextmanager
     def _alone(self, path: Path) -> Iterator[None]:
-        """Hold the folder's lock, so that no service renames the file that another has begun.
+        """Hold the folder's lock in the block, for a rename; raise if another process holds it.
 
         Raises:
             BlockingIOError: another process holds it; it may rotate, or never let go.

@@ -73,9 +73,9 @@ class Authenticator:
         )
 
     def find_caller(self, token: str, common_name: str) -> Caller | None:
-        """Return the caller of a token, without one of a certificate; None: unknown; count nothing.
+        """Return the caller of the token or, if it is empty, of the certificate; None: unknown.
 
-        For calls that need no credentials: nothing is counted or audited.
+        For calls that need no credentials: nothing is counted, limited or audited.
         """
         if token:
             return self._keyring.of_token(token)

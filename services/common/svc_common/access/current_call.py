@@ -42,10 +42,7 @@ def start_serving(caller: Caller) -> CurrentCall:
 
 
 def is_owner() -> bool:
-    """Return whether the current call has the installation's own token; False without a call.
-
-    False outside of a call.
-    """
+    """Return whether the current call has the installation's own token; False without a call."""
     call = _CALL.get()
     if call is None:
         return False

@@ -29,7 +29,7 @@ def counted_address(client: str) -> str:
 
 
 def front_source(client: str) -> str:
-    """Return the address from which the TLS front connects on behalf of a client.
+    """Return the loopback address, a hash of the client's, from which the TLS front connects.
 
     Args:
         client: address of the client, without port.

@@ -73,7 +73,7 @@ class _AccessFile:
 
 
 class Keyring:
-    """Finder of callers by the tokens of services and agents, or access files read on change.
+    """Finder of callers by token, certificate or name; access files are read again on change.
 
     Args:
         token: of the installation; its holder is an administrator.
@@ -131,7 +131,7 @@ class Keyring:
         return None
 
     def of_name(self, name: str) -> Caller | None:
-        """Return the caller with a name that a cookie proved; None: unknown, revoked, expired."""
+        """Return the caller with a name that a cookie proved; None: not (or no longer) valid."""
         if name == SERVICES_NAME:
             return Caller(SERVICES_NAME, Role.ADMIN, BY_PAGE)
         for entry in self._current():

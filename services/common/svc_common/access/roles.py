@@ -54,7 +54,8 @@ class Caller:
     name: str
     role: Role
     by: str
-    """Kind of credentials: `token`, `certificate`, or `nothing` for readers on loopback."""
+    """Kind of credentials: `token`, `certificate`, `page` (its cookie), or `nothing` for readers on
+    loopback."""
     pool: str = ""
     """Pool of an agent whose token is limited to its own trials; empty: no limit."""
 

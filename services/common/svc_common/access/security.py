@@ -34,7 +34,7 @@ class BusLogin:
 
 @dataclass(frozen=True, slots=True)
 class SecuritySettings:
-    """TLS settings, access file, bus login and agents' token of a service process."""
+    """TLS settings, access files, bus login and agents' token of a service process."""
 
     transport: Transport = PLAIN
     access_file: Path | None = None
@@ -54,7 +54,8 @@ def read_security_settings() -> SecuritySettings:
     """Return security settings from the environment; raise if certificate and key are not paired.
 
     Raises:
-        InvalidArgumentError: a certificate without its key, or a key without its certificate.
+        InvalidArgumentError: a certificate without its key, a key without its certificate, or an
+            authority of client certificates without a certificate.
     """
     certificate = environment.path(environment.NNI_TLS_CERT_FILE)
     key = environment.path(environment.NNI_TLS_KEY_FILE)

@@ -196,7 +196,7 @@ def names_loopback(url: str) -> bool:
 
 
 def host_of(address: str) -> str:
-    """Return the host of `host:port`."""
+    """Return the host of `host:port`, an IPv6 address without brackets; empty without a port."""
     return address.rpartition(":")[0].strip("[]")
 
 

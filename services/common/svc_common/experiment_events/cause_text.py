@@ -147,7 +147,7 @@ def _user_text(user: GpuUser) -> str:
 
 
 def ignore_text(cause: IgnoreCause) -> str:
-    """Return the cause for which a report has no effect as text."""
+    """Return why a report has no effect, as text; empty: the cause is unspecified."""
     return "the first final result counts" if cause is IgnoreCause.FINAL_COUNTED else ""
 
 

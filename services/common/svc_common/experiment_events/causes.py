@@ -105,7 +105,7 @@ class LossReason:
     silence_ms: int | None = None
     """For AGENT_SILENT, CLAIM_EXPIRED and LEASE_LAPSED."""
     detail: str = ""
-    """Message of an error, for AGENT_FAILED and NOT_STARTED."""
+    """Message of an error, for AGENT_FAILED, STARTER_KILLED and NOT_STARTED."""
     end: EndReason | None = None
     """End of the command, for COMMAND_FAILED."""
     runner_id: str = ""

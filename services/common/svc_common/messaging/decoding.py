@@ -18,7 +18,7 @@ M = TypeVar("M", bound=Message)
 
 
 def decode_counted(kind: type[M], payload: bytes, limit: int) -> M:
-    """Decode a message; raise DecodeError before that if it has too many parts.
+    """Decode a message; raise DecodeError before that if it has more than `limit` fields.
 
     Args:
         kind: type of the message.

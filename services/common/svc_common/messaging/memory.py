@@ -99,7 +99,7 @@ class InMemoryEventLog:
                 yield _log_message(sequence, record)
 
     async def follow_all(self, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
-        """Yield the messages of all experiments' logs in append order, then new ones, for ever."""
+        """Yield all logs' messages after `after_sequence`, in order, then new ones, for ever."""
         async for batch in self._bus.follow(self._stream, subjects.ALL_EVENTS, after_sequence):
             for sequence, record in batch:
                 yield _log_message(sequence, record)
@@ -157,7 +157,7 @@ class InMemoryInbox:
         return found[-1][0] if found else 0
 
     async def lift(self, cursor: int) -> int | None:
-        """If the stream ends below `cursor`, renumber all messages above it; return their count."""
+        """If the stream ends below `cursor`, number its messages anew above it; count or None."""
         await self._bus.ready()
         if self._stream.last >= cursor:
             return None
@@ -413,7 +413,7 @@ class InMemoryLastValues:
     async def publish(
         self, subject: str, payload: bytes, *, expected_sequence: int | None = None
     ) -> None:
-        """Replace a subject's value, notify followers; raise AbortedError if it changed since."""
+        """Replace a value, notify followers; raise AbortedError if not at `expected_sequence`."""
         subjects.pool_of_subject(subject)
         await self._bus.ready(payload)
         found = self._stream.matching(subject, 0)
@@ -483,7 +483,7 @@ class InMemoryBus:
         return ""
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
-        """Wait until the broker is reachable, or with False until it is not; raise if closed."""
+        """Wait until the broker is reachable (raise if closed), or with False until it is not."""
         if not connected:
             await self.broker.down.wait()
             return

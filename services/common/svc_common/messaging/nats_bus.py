@@ -73,7 +73,7 @@ class NatsInbox:
         return 0 if stored is None else stored.sequence
 
     async def lift(self, cursor: int) -> int | None:
-        """Republish all messages above `cursor` if the last is below it; return count or None."""
+        """If the INBOX ends below `cursor`, republish all with numbers above it; count or None."""
         stream = subjects.STREAM_INBOX
         answer = await self._js.api(f"STREAM.INFO.{stream}")
         if int(answer["state"]["last_seq"]) >= cursor:
@@ -256,7 +256,7 @@ class NatsBus:
         return self._disk_trouble
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
-        """Wait until the NATS server is reachable, or with False until it is not."""
+        """Wait until the server is reachable (raise if closed), or with False until it is not."""
         if connected:
             await self._connection.wait_connected()
         else:

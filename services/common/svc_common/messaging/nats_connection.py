@@ -222,11 +222,11 @@ class Connection:
 
     @property
     def congested(self) -> bool:
-        """Whether so much is unsent that senders should wait."""
+        """Whether more than `UNSENT_LIMIT_BYTES` are unsent, so that senders should wait."""
         return self._client is not None and self._client.pending_data_size > UNSENT_LIMIT_BYTES
 
     async def writable(self) -> None:
-        """Wait until few bytes are unsent, or the connection is lost; flush repeatedly."""
+        """Flush until at most `UNSENT_LIMIT_BYTES` are unsent, or the connection is lost."""
         while self.congested:
             with suppress(UnavailableError):
                 await self.flush()
@@ -240,7 +240,7 @@ class Connection:
         return sid
 
     def check_allowed(self, subject: str) -> None:
-        """Raise PermissionDeniedError if this user may not subscribe to ``subject``."""
+        """Raise PermissionDeniedError if the server has refused a subscription to ``subject``."""
         if subject.lower() in self._forbidden:
             raise PermissionDeniedError(f"the bus forbids this user to listen to {subject}")
 

@@ -108,7 +108,7 @@ class NatsEventLog:
                 yield message
 
     async def follow_all(self, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
-        """Yield the messages of all experiments' logs in append order, then new ones, for ever."""
+        """Yield all logs' messages after `after_sequence`, in order, then new ones, for ever."""
         pattern, copies = subjects.ALL_EVENTS, subjects.ALL_COPIES
         async with aclosing(self._follow(pattern, copies, after_sequence)) as messages:
             async for message in messages:
@@ -201,7 +201,7 @@ class NatsEventLog:
 
 
 def _previous(copy: Stored, pattern: str) -> int:
-    """Return the sequence of the pattern's message before a live copy, from its headers."""
+    """Return the sequence of the message of a pattern that precedes a live copy."""
     if pattern == subjects.ALL_EVENTS:
         return copy.sequence - 1  # the whole stream
     return int(copy.headers["Nats-Last-Sequence"])

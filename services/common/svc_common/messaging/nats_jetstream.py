@@ -193,11 +193,11 @@ class JetStream:
             await self.api(f"STREAM.UPDATE.{name}", wanted)
 
     async def has_stream(self, name: str) -> bool:
-        """Return whether the server knows a stream."""
+        """Return whether the server knows a stream; a confined client waits until it does."""
         return await self._configuration(name) is not None
 
     async def _configuration(self, name: str) -> Mapping[str, object] | None:
-        """Return a stream's configuration from the server; None: the stream does not exist."""
+        """Return a stream's configuration; None: there is none (a confined client waits)."""
         try:
             answer = await self.api(f"STREAM.INFO.{name}")
         except JetStreamError as error:
@@ -410,11 +410,11 @@ def _stored(message: Mapping[str, Any]) -> Stored:
 
 
 def nanoseconds(time: str) -> int:
-    """Return a time of the server in nanoseconds since 1970, to the microsecond."""
+    """Convert an ISO time of the server to nanoseconds since 1970, rounded to microseconds."""
     return round(datetime.fromisoformat(time).timestamp() * 1e6) * 1_000
 
 
 def _decode_headers(block: bytes) -> Headers:
-    """Return the headers of a stored message; nats-py has no public function for it."""
+    """Parse the raw header block of a stored message; nats-py has no public function for it."""
     lines = (line.partition(":") for line in block.decode().split("\r\n")[1:])
     return {name: value.strip() for name, colon, value in lines if colon}

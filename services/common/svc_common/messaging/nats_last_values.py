@@ -29,7 +29,7 @@ class NatsLastValues:
     async def publish(
         self, subject: str, payload: bytes, *, expected_sequence: int | None = None
     ) -> None:
-        """Replace a subject's value, on disk at return; raise AbortedError if it changed since."""
+        """Replace a value, on disk at return; raise AbortedError if not at `expected_sequence`."""
         subjects.pool_of_subject(subject)
         # A value that is sent again after a lost connection must not replace a later one if the
         # server handles the first copy late: the id lets it drop that copy.
@@ -84,7 +84,7 @@ def _last_value(stored: Stored) -> LastValue:
 
 
 def _is_newer(stored: Stored, known: Stored | None) -> bool:
-    """Return whether a message has a higher sequence or a later time than a known one, or none is.
+    """Return whether no message is known, or one with a lower sequence or an earlier time.
 
     A bus that lost its data numbers from 1 again, so a later time is enough. Copies that a read
     has overtaken, and reads from a server that lags behind, are neither.

@@ -212,7 +212,7 @@ class Inbox(Protocol):
         ...
 
     async def lift(self, cursor: int) -> int | None:
-        """If the INBOX ends below `cursor`, renumber its messages above it; return their number.
+        """If the INBOX ends below `cursor`, number its messages anew above it; count or None.
 
         A bus whose data were replaced by older ones, or are damaged, gives numbers a second time,
         and a reader whose cursor is beyond them would miss these messages. What the bus still
@@ -470,7 +470,7 @@ class Bus(Protocol):
         ...
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
-        """Wait until the bus can be reached; with False, until it cannot."""
+        """Wait until the bus can be reached (raise if closed); with False, until it cannot."""
         ...
 
     async def missing_streams(self) -> list[str]:
