@@ -37,6 +37,10 @@ _RETRY: Final = "~"
 """Part of a key between that of the model's first trial and the number of a further one."""
 
 
+class _EndOfEvents:
+    """Queue item after the last event of an experiment: models that have not ended never will."""
+
+
 class TrainingServiceExecutionEngine(ExecutionEngine):
     """Engine that evaluates each model as a trial of a platform.
 
@@ -106,7 +110,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         """Events of trials of an earlier process that wait for their model, by key."""
         self._held_keys: dict[str, list[str]] = {}
         """Keys of those trials, by the text of their sample."""
-        self._queue: deque[PlatformEvent] = deque()
+        self._queue: deque[PlatformEvent | _EndOfEvents] = deque()
         self._handling = False
         self._closed_reason = ""
         self._is_shut_down = False
@@ -185,10 +189,21 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     def _release_held(self) -> None:
         """Handle the events held for earlier trials, although no model was submitted."""
         with self._lock:
-            for events in self._held.values():
-                self._queue.extend(events)
-            self._held.clear()
-            self._held_keys.clear()
+            self._queue_held()
+        self._handle_queue()
+
+    def _queue_held(self) -> None:
+        """Move the held events to the queue; the caller has the lock."""
+        for events in self._held.values():
+            self._queue.extend(events)
+        self._held.clear()
+        self._held_keys.clear()
+
+    def _end_events(self) -> None:
+        """Queue the held events and the end of all; handle the queue unless another thread does."""
+        with self._lock:
+            self._queue_held()
+            self._queue.append(_EndOfEvents())
         self._handle_queue()
 
     def _check_open(self) -> None:
@@ -346,8 +361,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         except Exception as error:
             self._failure = error  # raised again in the thread of the strategy
             _logger.exception("the search has failed")
-        self._release_held()
-        self._interrupt_all()
+        self._end_events()
         self.notify_change()
 
     def _interrupt_all(self) -> None:
@@ -390,8 +404,10 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         _logger.warning("trial %s was not added by this search; it is ignored", key)
         return False
 
-    def _handle(self, event: PlatformEvent) -> None:
+    def _handle(self, event: PlatformEvent | _EndOfEvents) -> None:
         match event:
+            case _EndOfEvents():
+                self._interrupt_all()
             case PlatformClosed() | PlatformOpened() | PlatformLimits():
                 self._handle_change(event)
             case CandidateAdded(key, parameters):
@@ -459,7 +475,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     def _close(self, reason: str, *, is_final: bool) -> None:
         self._closed_reason = reason
         if is_final:
-            self._interrupt_all()
+            self._end_events()
         self.notify_change()
 
     def _change_limits(self, limits: PlatformLimits) -> None:

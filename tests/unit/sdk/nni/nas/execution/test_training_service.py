@@ -1,3 +1,4 @@
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -294,6 +295,48 @@ def test_later_engine_counts_every_model_once() -> None:
         assert values_of(engine) == [2, 3, 4]
         assert not engine.budget_available()
     assert trials.opened == ["experiment"]
+
+
+def test_held_trials_are_counted_although_the_experiment_ended_before_their_models_came() -> None:
+    log = InMemoryLog()
+    state = stopped_search(log, 1, 2)
+    first, second = log.parameters
+
+    with engine_on(InMemoryTrials(log), max_model_count=2) as engine:
+        engine.load_state_dict(state)
+        engine.start()
+        log.finish(first, 1.0)
+        log.finish(second, 2.0)
+        log.append(PlatformClosed("DONE", is_final=True))
+        assert engine.wait_until(lambda: not engine.budget_available(), TIMEOUT_S)
+        engine.wait_models()
+
+        found = {model.metric: model.status for model in engine.list_models()}
+    assert found == {1.0: ModelStatus.Trained, 2.0: ModelStatus.Trained}
+
+
+def test_events_that_a_waiting_thread_still_handles_are_counted_at_the_end() -> None:
+    log = InMemoryLog()
+    state = stopped_search(log, 1, 2)
+    first, second = log.parameters
+
+    def end_meanwhile(_event: object) -> None:
+        """Have the thread of the events read all the rest while this thread handles one."""
+        if log.events[-1] == PlatformClosed("DONE", is_final=True):
+            return
+        log.finish(second, 2.0)
+        log.append(PlatformClosed("DONE", is_final=True))
+        next(one for one in threading.enumerate() if one.name == "nas trials").join(TIMEOUT_S)
+
+    with engine_on(InMemoryTrials(log), max_model_count=2) as engine:
+        engine.register_model_event_callback("final_metric", end_meanwhile)
+        engine.load_state_dict(state)
+        log.finish(first, 1.0)  # before the engine is opened: read at once, and held
+        engine.start()
+        engine.wait_models()
+
+        found = {model.metric: model.status for model in engine.list_models()}
+    assert found == {1.0: ModelStatus.Trained, 2.0: ModelStatus.Trained}
 
 
 def test_platform_is_opened_once() -> None:
