@@ -101,4 +101,14 @@ class GaveUp:
     reason: str
 
 
-Report: TypeAlias = Started | Generated | StopAdvised | CallFailed | Diverged | GaveUp
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Report to the manager: another report cannot be sent yet, for this reason."""
+
+    generation: int
+    reason: str
+    delayed: str
+    """Message id of the report that waits."""
+
+
+Report: TypeAlias = Started | Generated | StopAdvised | CallFailed | Diverged | GaveUp | Waits

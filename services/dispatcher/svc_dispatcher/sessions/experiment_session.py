@@ -5,6 +5,7 @@ the log is read again from its beginning.
 """
 
 from collections import deque
+from contextlib import suppress
 from typing import Final
 
 from nni_proto.experiment.v1 import inbox_pb2
@@ -47,6 +48,8 @@ class ExperimentSession:
         self._reports = TaskOwner(self._report_failed)
         self._unsent: deque[tuple[int, answers.Report]] = deque()
         self._sending = False
+        # Message id of the last report whose delay the manager was told.
+        self._delayed = ""
         self._log = get_logger().bind(experiment=experiment_id)
 
     def deliver(self, message: LogMessage) -> None:
@@ -120,7 +123,7 @@ class ExperimentSession:
         Raises:
             OutOfRoomError: bus or blob store have no room.
         """
-        message = await self._dependencies.blobs.offload(log_messages.report_to_proto(report))
+        message = await self._offloaded(generation, report)
         try:
             await self._send(generation, report, message)
         except OutOfRoomError:
@@ -131,6 +134,28 @@ class ExperimentSession:
             self._given_up = generation
             failure = answers.GaveUp(generation, error.message)
             await self._send(generation, failure, log_messages.report_to_proto(failure))
+
+    async def _offloaded(self, generation: int, report: answers.Report) -> inbox_pb2.InboxMessage:
+        """Return a report's message, large values stored; without room, report why it waits.
+
+        Raises:
+            OutOfRoomError: the blob store has no room.
+        """
+        try:
+            return await self._dependencies.blobs.offload(log_messages.report_to_proto(report))
+        except OutOfRoomError as error:
+            await self._report_delay(generation, report, error.message)
+            raise
+
+    async def _report_delay(self, generation: int, report: answers.Report, reason: str) -> None:
+        """Publish once per report why it waits; do nothing if the bus has no room either."""
+        delayed = log_messages.message_id(self.id, generation, report)
+        if delayed == self._delayed:
+            return
+        waits = answers.Waits(generation, reason, delayed)
+        with suppress(OutOfRoomError):
+            await self._send(generation, waits, log_messages.report_to_proto(waits))
+            self._delayed = delayed
 
     async def _send(
         self, generation: int, report: answers.Report, message: inbox_pb2.InboxMessage

@@ -101,4 +101,6 @@ def _notification_of(message: inbox_pb2.InboxMessage, kind: str) -> inputs.Notif
             call=notification.call[:TEXT_LIMIT],
             traceback=notification.traceback[-TEXT_LIMIT:],
         )
+    if isinstance(notification, events.AlgorithmWaits):
+        return replace(notification, reason=notification.reason[:TEXT_LIMIT])
     return cast("inputs.Notification", notification)

@@ -72,6 +72,8 @@ def _algorithm_line(event: events.Event) -> Line | None:
         case events.AlgorithmDiverged(parameter_id=parameter_id):
             text = f"the algorithm answered differently for parameters {parameter_id}"
             return "WARNING", "Dispatcher", f"Not repeatable: {text}"
+        case events.AlgorithmWaits(reason=reason):
+            return "WARNING", "Dispatcher", f"The algorithm waits: {reason}"
         case _:
             return None
 

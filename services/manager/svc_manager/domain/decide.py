@@ -79,9 +79,10 @@ def _decide_algorithm(
     notification: events.AlgorithmStarted
     | events.AlgorithmFailed
     | events.AlgorithmDiverged
+    | events.AlgorithmWaits
     | inputs.AlgorithmGaveUp,
 ) -> None:
-    """Emit the events for a start, failure, divergence or final failure of the algorithm."""
+    """Emit the events for a start, failure, divergence, delay or final failure of the algorithm."""
     match notification:
         case events.AlgorithmStarted():
             _algorithm_started(round_, notification)
@@ -89,6 +90,8 @@ def _decide_algorithm(
             _algorithm_failed(round_, notification)
         case events.AlgorithmDiverged():
             round_.emit(notification)
+        case events.AlgorithmWaits():
+            _algorithm_waits(round_, notification)
         case inputs.AlgorithmGaveUp():
             _algorithm_gave_up(round_, notification)
         case _:
@@ -132,6 +135,13 @@ def _stop_advice(round_: Round, notification: inputs.StopAdvice) -> None:
     if trial is not None and trial.live:
         stop = StopReason(StopCause.ASSESSOR, notification.detail)
         round_.cancel_trial(trial, TrialState.EARLY_STOPPED, stop)
+
+
+def _algorithm_waits(round_: Round, notification: events.AlgorithmWaits) -> None:
+    algorithm = round_.experiment.algorithm
+    current = notification.generation == algorithm.generation
+    if current and notification.reason != algorithm.wait_reason:
+        round_.emit(notification)
 
 
 def _algorithm_gave_up(round_: Round, notification: inputs.AlgorithmGaveUp) -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "AlgorithmFailed",
     "AlgorithmRequested",
     "AlgorithmStarted",
+    "AlgorithmWaits",
     "BudgetChanged",
     "CustomTrialAdded",
     "DataImported",
@@ -266,6 +267,14 @@ class AlgorithmDiverged:
 
 
 @dataclass(frozen=True, slots=True)
+class AlgorithmWaits:
+    """Event: a report of the algorithm is delayed, and why; its next event ends the delay."""
+
+    generation: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetChanged:
     """Event: a user changed concurrency or limits; a field that is None stays as it is."""
 
@@ -392,6 +401,7 @@ Event: TypeAlias = (
     | ParametersGenerated
     | AlgorithmFailed
     | AlgorithmDiverged
+    | AlgorithmWaits
     | BudgetChanged
     | AgentLimitsChanged
     | SearchSpaceChanged

@@ -54,6 +54,8 @@ def fold(  # noqa: C901, PLR0912 - one case per event
             _algorithm_started(experiment, event)
         case events.AlgorithmDiverged():
             _algorithm_diverged(experiment)
+        case events.AlgorithmWaits():
+            experiment.algorithm.wait_reason = event.reason
         case events.BudgetChanged():
             _budget_changed(experiment, event)
         case events.AgentLimitsChanged():
@@ -105,6 +107,7 @@ def _algorithm_requested(experiment: Experiment, event: events.AlgorithmRequeste
 
 def _algorithm_started(experiment: Experiment, event: events.AlgorithmStarted) -> None:
     experiment.algorithm.started = True
+    experiment.algorithm.wait_reason = ""
     experiment.algorithm.lookahead = event.lookahead
     experiment.algorithm.assesses = event.assesses
     experiment.algorithm.provenance = dict(event.provenance)
@@ -119,6 +122,7 @@ def _trials_requested(experiment: Experiment, event: events.TrialsRequested) -> 
 
 def _parameters_generated(experiment: Experiment, event: events.ParametersGenerated) -> None:
     algorithm = experiment.algorithm
+    algorithm.wait_reason = ""
     given = {item.parameter_id for item in event.parameters}
     # An answer may hold ids that an earlier answer promised: advisors serve the oldest id first.
     kept = given & algorithm.late_ids
@@ -149,12 +153,14 @@ def _add_error(experiment: Experiment, text: str) -> None:
 
 def _algorithm_failed(experiment: Experiment, event: events.AlgorithmFailed) -> None:
     experiment.failures.add((event.call, event.position))
+    experiment.algorithm.wait_reason = ""
     last_line = event.traceback.strip().rsplit("\n", 1)[-1]
     _add_error(experiment, f"{event.call}: {last_line}")
 
 
 def _algorithm_diverged(experiment: Experiment) -> None:
     experiment.repeatable = False
+    experiment.algorithm.wait_reason = ""
 
 
 def _budget_changed(experiment: Experiment, event: events.BudgetChanged) -> None:

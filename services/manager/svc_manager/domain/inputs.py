@@ -13,6 +13,7 @@ from svc_manager.domain.events import (
     AlgorithmDiverged,
     AlgorithmFailed,
     AlgorithmStarted,
+    AlgorithmWaits,
     ExperimentCreated,
     ParametersGenerated,
 )
@@ -253,6 +254,7 @@ Notification: TypeAlias = (
     | ParametersGenerated
     | AlgorithmFailed
     | AlgorithmDiverged
+    | AlgorithmWaits
     | StopAdvice
     | AlgorithmGaveUp
     | AgentSeen

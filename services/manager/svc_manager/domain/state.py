@@ -60,6 +60,8 @@ class Algorithm:
     queue: dict[int, Parameters] = field(default_factory=dict)
     """Suggestions without a trial, in order."""
     provenance: dict[str, str] = field(default_factory=dict)
+    wait_reason: str = ""
+    """Why a report of the algorithm is delayed; empty: none is known to be."""
 
     @property
     def outstanding(self) -> int:

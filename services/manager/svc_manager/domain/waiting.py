@@ -21,7 +21,7 @@ def waiting_for(
         platform: why the platforms of its pool start no agent; None: no reason is known.
     """
     if experiment.state is ExperimentState.INITIALIZED:
-        return "waiting for the algorithm to start"
+        return "waiting for the algorithm to start" + _reason(experiment)
     if experiment.state is ExperimentState.STOPPING:
         return f"waiting for {_trials(len(experiment.live))} to end"
     if experiment.state is not ExperimentState.RUNNING and not experiment.live:
@@ -51,7 +51,7 @@ def _trials_wait(experiment: Experiment, agent_count: int, platform: WaitReason 
         return f"waiting for the agent of {_trials(unknown)}: it is silent"
     algorithm = experiment.algorithm
     if not experiment.live and (algorithm.outstanding or not algorithm.started):
-        return "waiting for the algorithm"
+        return "waiting for the algorithm" + _reason(experiment)
     return ""
 
 
@@ -59,8 +59,13 @@ def _callers_wait(experiment: Experiment) -> str:
     if experiment.counts[TrialState.RUNNING]:
         return ""
     if experiment.algorithm.outstanding:
-        return "waiting for the algorithm"
+        return "waiting for the algorithm" + _reason(experiment)
     return "waiting for a caller to ask for a trial"
+
+
+def _reason(experiment: Experiment) -> str:
+    reason = experiment.algorithm.wait_reason
+    return f": {reason}" if reason else ""
 
 
 def _platform_text(platform: WaitReason) -> str:

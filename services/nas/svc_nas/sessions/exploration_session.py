@@ -1,11 +1,11 @@
 """Session of one exploration: folds the log, hosts the strategy, reports to the manager."""
 
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from nni_proto.experiment.v1 import event_pb2
+from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from svc_common import subjects
 from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, NotFoundError, OutOfRoomError
@@ -81,6 +81,8 @@ class ExplorationSession:
         self.values = LargeValues(dependencies.blobs)
         self.documents = StoredDocuments(dependencies.blobs)
         self.ends_in_row = 0
+        # Message id of the last report whose delay the manager was told.
+        self._delayed = ""
         self.log = get_logger().bind(experiment=experiment_id)
         self._processes = 0
 
@@ -107,15 +109,12 @@ class ExplorationSession:
 
     async def publish(self, report: Report, generation: int) -> None:
         """Send a report to the manager; repeat with back-off while bus or store have no room."""
-        message = await self.values.offload(log_messages.report_to_proto(report))
-        payload = message.SerializeToString()
         message_id = log_messages.message_id(self.id, generation, report)
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
-                await self.dependencies.inbox.publish(
-                    self.id, subjects.NAS, payload, message_id=message_id
-                )
+                message = await self._offloaded(report, generation)
+                await self._send(message, message_id)
             except OutOfRoomError as error:
                 self.log.warning("report waits for room", error=error.message)
                 await self.dependencies.clock.sleep(pause_s)
@@ -123,6 +122,30 @@ class ExplorationSession:
             else:
                 self.dependencies.telemetry.report_sent(report)
                 return
+
+    async def _offloaded(self, report: Report, generation: int) -> inbox_pb2.InboxMessage:
+        """Return a report's message, large values stored; without room, report why it waits.
+
+        Raises:
+            OutOfRoomError: the blob store has no room.
+        """
+        try:
+            return await self.values.offload(log_messages.report_to_proto(report))
+        except OutOfRoomError as error:
+            await self._report_delay(report, generation, error.message)
+            raise
+
+    async def _report_delay(self, report: Report, generation: int, reason: str) -> None:
+        """Publish once per report why it waits; do nothing if the bus has no room either."""
+        delayed = log_messages.message_id(self.id, generation, report)
+        if delayed != self._delayed:
+            with suppress(OutOfRoomError):
+                await self._send(log_messages.delay(generation, reason), f"{delayed}.waits")
+                self._delayed = delayed
+
+    async def _send(self, message: inbox_pb2.InboxMessage, message_id: str) -> None:
+        payload = message.SerializeToString()
+        await self.dependencies.inbox.publish(self.id, subjects.NAS, payload, message_id=message_id)
 
 
 class _Run:

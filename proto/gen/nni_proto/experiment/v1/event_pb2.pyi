@@ -132,6 +132,7 @@ class Event(_message.Message):
     TRIAL_CHECKPOINTED_FIELD_NUMBER: _builtins.int
     REMARKS_CHANGED_FIELD_NUMBER: _builtins.int
     AGENT_LIMITS_CHANGED_FIELD_NUMBER: _builtins.int
+    ALGORITHM_WAITS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def experiment_created(self) -> Global___ExperimentCreated: ...
     @_builtins.property
@@ -206,6 +207,8 @@ class Event(_message.Message):
     def remarks_changed(self) -> Global___RemarksChanged: ...
     @_builtins.property
     def agent_limits_changed(self) -> Global___AgentLimitsChanged: ...
+    @_builtins.property
+    def algorithm_waits(self) -> Global___AlgorithmWaits: ...
     def __init__(
         self,
         *,
@@ -241,12 +244,13 @@ class Event(_message.Message):
         trial_checkpointed: Global___TrialCheckpointed | None = ...,
         remarks_changed: Global___RemarksChanged | None = ...,
         agent_limits_changed: Global___AgentLimitsChanged | None = ...,
+        algorithm_waits: Global___AlgorithmWaits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_limits_changed", b"agent_limits_changed", "algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "experiment_time_counted", b"experiment_time_counted", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "remarks_changed", b"remarks_changed", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_checkpointed", b"trial_checkpointed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_limits_changed", b"agent_limits_changed", "algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "algorithm_waits", b"algorithm_waits", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "experiment_time_counted", b"experiment_time_counted", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "remarks_changed", b"remarks_changed", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_checkpointed", b"trial_checkpointed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_limits_changed", b"agent_limits_changed", "algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "experiment_time_counted", b"experiment_time_counted", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "remarks_changed", b"remarks_changed", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_checkpointed", b"trial_checkpointed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_limits_changed", b"agent_limits_changed", "algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "algorithm_waits", b"algorithm_waits", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "experiment_time_counted", b"experiment_time_counted", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "remarks_changed", b"remarks_changed", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_checkpointed", b"trial_checkpointed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["experiment_created", "algorithm_requested", "algorithm_started", "trials_requested", "parameters_generated", "trial_scheduled", "trial_started", "metric_reported", "trial_stop_requested", "trial_lost", "trial_ended", "algorithm_failed", "budget_changed", "search_space_changed", "data_imported", "custom_trial_added", "listener_opened", "listener_closed", "experiment_state_changed", "experiment_ended", "report_deferred", "algorithm_diverged", "trial_unknown", "trial_waits", "request_recorded", "report_ignored", "experiment_moved", "trial_requeued", "experiment_time_counted", "trial_checkpointed", "remarks_changed", "agent_limits_changed"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["experiment_created", "algorithm_requested", "algorithm_started", "trials_requested", "parameters_generated", "trial_scheduled", "trial_started", "metric_reported", "trial_stop_requested", "trial_lost", "trial_ended", "algorithm_failed", "budget_changed", "search_space_changed", "data_imported", "custom_trial_added", "listener_opened", "listener_closed", "experiment_state_changed", "experiment_ended", "report_deferred", "algorithm_diverged", "trial_unknown", "trial_waits", "request_recorded", "report_ignored", "experiment_moved", "trial_requeued", "experiment_time_counted", "trial_checkpointed", "remarks_changed", "agent_limits_changed", "algorithm_waits"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -788,6 +792,30 @@ class AlgorithmFailed(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AlgorithmFailed: _TypeAlias = AlgorithmFailed  # noqa: Y015
+
+@_typing.final
+class AlgorithmWaits(_message.Message):
+    """Cause why a report of the algorithm is delayed, until its next event."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GENERATION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    reason: _builtins.str
+    def __init__(
+        self,
+        *,
+        generation: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlgorithmWaits: _TypeAlias = AlgorithmWaits  # noqa: Y015
 
 @_typing.final
 class BudgetChanged(_message.Message):

@@ -26,7 +26,7 @@ from nni_proto.experiment.v1 import event_pb2 as nni__proto_dot_experiment_dot_v
 from nni_proto.trial.v1 import report_pb2 as nni__proto_dot_trial_dot_v1_dot_report__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#nni_proto/experiment/v1/inbox.proto\x12\x17nni_proto.experiment.v1\x1a#nni_proto/experiment/v1/event.proto\x1a\x1fnni_proto/trial/v1/report.proto\"\xfc\x03\n\x0cInboxMessage\x12;\n\x0erunner_reports\x18\x01 \x01(\x0b\x32!.nni_proto.trial.v1.RunnerReportsH\x00\x12\x46\n\x11\x61lgorithm_started\x18\x02 \x01(\x0b\x32).nni_proto.experiment.v1.AlgorithmStartedH\x00\x12L\n\x14parameters_generated\x18\x03 \x01(\x0b\x32,.nni_proto.experiment.v1.ParametersGeneratedH\x00\x12:\n\x0bstop_advice\x18\x04 \x01(\x0b\x32#.nni_proto.experiment.v1.StopAdviceH\x00\x12\x44\n\x10\x61lgorithm_failed\x18\x05 \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmFailedH\x00\x12H\n\x12\x61lgorithm_diverged\x18\x06 \x01(\x0b\x32*.nni_proto.experiment.v1.AlgorithmDivergedH\x00\x12\x45\n\x11\x61lgorithm_gave_up\x18\x07 \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmGaveUpH\x00\x42\x06\n\x04kind\"h\n\nStopAdvice\x12\x10\n\x08trial_id\x18\x01 \x01(\t\x12\x38\n\x08\x62\x61sed_on\x18\x02 \x01(\x0b\x32&.nni_proto.experiment.v1.EventPosition\x12\x0e\n\x06reason\x18\x03 \x01(\t\"5\n\x0f\x41lgorithmGaveUp\x12\x12\n\ngeneration\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#nni_proto/experiment/v1/inbox.proto\x12\x17nni_proto.experiment.v1\x1a#nni_proto/experiment/v1/event.proto\x1a\x1fnni_proto/trial/v1/report.proto\"\xc0\x04\n\x0cInboxMessage\x12;\n\x0erunner_reports\x18\x01 \x01(\x0b\x32!.nni_proto.trial.v1.RunnerReportsH\x00\x12\x46\n\x11\x61lgorithm_started\x18\x02 \x01(\x0b\x32).nni_proto.experiment.v1.AlgorithmStartedH\x00\x12L\n\x14parameters_generated\x18\x03 \x01(\x0b\x32,.nni_proto.experiment.v1.ParametersGeneratedH\x00\x12:\n\x0bstop_advice\x18\x04 \x01(\x0b\x32#.nni_proto.experiment.v1.StopAdviceH\x00\x12\x44\n\x10\x61lgorithm_failed\x18\x05 \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmFailedH\x00\x12H\n\x12\x61lgorithm_diverged\x18\x06 \x01(\x0b\x32*.nni_proto.experiment.v1.AlgorithmDivergedH\x00\x12\x45\n\x11\x61lgorithm_gave_up\x18\x07 \x01(\x0b\x32(.nni_proto.experiment.v1.AlgorithmGaveUpH\x00\x12\x42\n\x0f\x61lgorithm_waits\x18\x08 \x01(\x0b\x32\'.nni_proto.experiment.v1.AlgorithmWaitsH\x00\x42\x06\n\x04kind\"h\n\nStopAdvice\x12\x10\n\x08trial_id\x18\x01 \x01(\t\x12\x38\n\x08\x62\x61sed_on\x18\x02 \x01(\x0b\x32&.nni_proto.experiment.v1.EventPosition\x12\x0e\n\x06reason\x18\x03 \x01(\t\"5\n\x0f\x41lgorithmGaveUp\x12\x12\n\ngeneration\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nni_proto.experiment.v1.inb
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_INBOXMESSAGE']._serialized_start=135
-  _globals['_INBOXMESSAGE']._serialized_end=643
-  _globals['_STOPADVICE']._serialized_start=645
-  _globals['_STOPADVICE']._serialized_end=749
-  _globals['_ALGORITHMGAVEUP']._serialized_start=751
-  _globals['_ALGORITHMGAVEUP']._serialized_end=804
+  _globals['_INBOXMESSAGE']._serialized_end=711
+  _globals['_STOPADVICE']._serialized_start=713
+  _globals['_STOPADVICE']._serialized_end=817
+  _globals['_ALGORITHMGAVEUP']._serialized_start=819
+  _globals['_ALGORITHMGAVEUP']._serialized_end=872
 # @@protoc_insertion_point(module_scope)

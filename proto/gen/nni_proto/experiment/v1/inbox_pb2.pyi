@@ -31,6 +31,7 @@ class InboxMessage(_message.Message):
     ALGORITHM_FAILED_FIELD_NUMBER: _builtins.int
     ALGORITHM_DIVERGED_FIELD_NUMBER: _builtins.int
     ALGORITHM_GAVE_UP_FIELD_NUMBER: _builtins.int
+    ALGORITHM_WAITS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def runner_reports(self) -> _report_pb2.RunnerReports: ...
     @_builtins.property
@@ -47,6 +48,8 @@ class InboxMessage(_message.Message):
     def algorithm_gave_up(self) -> Global___AlgorithmGaveUp:
         """The host failed repeatedly; the experiment ends in ERROR."""
 
+    @_builtins.property
+    def algorithm_waits(self) -> _event_pb2.AlgorithmWaits: ...
     def __init__(
         self,
         *,
@@ -57,12 +60,13 @@ class InboxMessage(_message.Message):
         algorithm_failed: _event_pb2.AlgorithmFailed | None = ...,
         algorithm_diverged: _event_pb2.AlgorithmDiverged | None = ...,
         algorithm_gave_up: Global___AlgorithmGaveUp | None = ...,
+        algorithm_waits: _event_pb2.AlgorithmWaits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_gave_up", b"algorithm_gave_up", "algorithm_started", b"algorithm_started", "kind", b"kind", "parameters_generated", b"parameters_generated", "runner_reports", b"runner_reports", "stop_advice", b"stop_advice"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_gave_up", b"algorithm_gave_up", "algorithm_started", b"algorithm_started", "algorithm_waits", b"algorithm_waits", "kind", b"kind", "parameters_generated", b"parameters_generated", "runner_reports", b"runner_reports", "stop_advice", b"stop_advice"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_gave_up", b"algorithm_gave_up", "algorithm_started", b"algorithm_started", "kind", b"kind", "parameters_generated", b"parameters_generated", "runner_reports", b"runner_reports", "stop_advice", b"stop_advice"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_gave_up", b"algorithm_gave_up", "algorithm_started", b"algorithm_started", "algorithm_waits", b"algorithm_waits", "kind", b"kind", "parameters_generated", b"parameters_generated", "runner_reports", b"runner_reports", "stop_advice", b"stop_advice"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["runner_reports", "algorithm_started", "parameters_generated", "stop_advice", "algorithm_failed", "algorithm_diverged", "algorithm_gave_up"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["runner_reports", "algorithm_started", "parameters_generated", "stop_advice", "algorithm_failed", "algorithm_diverged", "algorithm_gave_up", "algorithm_waits"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

@@ -45,6 +45,7 @@ const EVENTS = [
   "algorithm_started",
   "algorithm_failed",
   "algorithm_diverged",
+  "algorithm_waits",
   "budget_changed",
   "search_space_changed",
   "data_imported",

@@ -123,6 +123,8 @@ async def test_parameters_wait_for_room_in_the_blob_store(bench: Bench) -> None:
 
     assert tries == 4
     assert bench.manager.all("algorithm_gave_up") == []
+    (waits,) = bench.manager.all("algorithm_waits")
+    assert (waits.generation, waits.reason) == (1, "no space to store the blob")
 
 
 async def test_algorithm_whose_parameters_have_too_many_parts_is_given_up(

@@ -155,6 +155,7 @@ SAMPLES: list[events.Event] = [
     events.ReportIgnored("abcde", 1, 6, IgnoreCause.FINAL_COUNTED),
     events.AlgorithmFailed("generate", "Traceback", (3, 1), False),
     events.AlgorithmDiverged(4, encoded(1), encoded(2)),
+    events.AlgorithmWaits(2, "no space to store the blob"),
     events.BudgetChanged(4, 50, 7_200_000),
     events.BudgetChanged(None, None, None),
     events.AgentLimitsChanged(AgentLimits(0, 4, 60_000, 7_200_000, 9.5, 1.5)),

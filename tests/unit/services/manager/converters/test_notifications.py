@@ -23,6 +23,16 @@ def test_the_end_of_a_long_traceback_is_kept() -> None:
     assert notification.traceback.endswith("KeyError")
 
 
+def test_the_beginning_of_a_long_delay_is_kept() -> None:
+    waits = event_pb2.AlgorithmWaits(generation=1, reason="no room" + "x" * TEXT_LIMIT)
+
+    (notification,) = notifications(algorithm_waits=waits)
+
+    assert isinstance(notification, events.AlgorithmWaits)
+    assert len(notification.reason) == TEXT_LIMIT
+    assert notification.reason.startswith("no room")
+
+
 def test_every_kind_of_message_is_understood() -> None:
     kinds = {field.name for field in inbox_pb2.InboxMessage.DESCRIPTOR.oneofs[0].fields}
 

@@ -119,6 +119,10 @@ def test_requests_that_were_recorded_need_no_line() -> None:
             ),
         ),
         (
+            events.AlgorithmWaits(1, "no room"),
+            ("WARNING", "Dispatcher", "The algorithm waits: no room"),
+        ),
+        (
             change(ExperimentState.DONE, ExperimentState.STOPPED),
             ("INFO", "NNIManager", "Experiment is STOPPED"),
         ),

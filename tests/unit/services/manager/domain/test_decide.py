@@ -133,3 +133,40 @@ def test_a_difference_in_a_replay_marks_the_experiment() -> None:
     lab.notification(events.AlgorithmDiverged(0, encoded({"x": 0}), encoded({"x": 1})))
 
     assert not lab.experiment.repeatable
+
+
+def test_a_delay_is_logged_once_and_only_of_the_present_generation() -> None:
+    lab = Lab()
+    waits = events.AlgorithmWaits(1, "no room")
+
+    assert lab.notification(events.AlgorithmWaits(7, "no room")) == []
+    assert kinds(lab.notification(waits)) == [events.AlgorithmWaits]
+    assert lab.notification(waits) == []
+    assert kinds(lab.notification(events.AlgorithmWaits(1, "other"))) == [events.AlgorithmWaits]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        generated("", [], exhausted=True),
+        events.AlgorithmFailed("call", "Traceback", (1, 0), skipped=True),
+        events.AlgorithmDiverged(0, b"", b""),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_the_next_event_of_the_algorithm_ends_its_delay(event: inputs.Notification) -> None:
+    lab = Lab()
+    lab.notification(events.AlgorithmWaits(1, "no room"))
+
+    lab.notification(event)
+
+    assert lab.experiment.algorithm.wait_reason == ""
+
+
+def test_the_start_of_the_algorithm_ends_its_delay() -> None:
+    lab = Lab(started=False)
+    lab.notification(events.AlgorithmWaits(1, "no room"))
+
+    lab.notification(events.AlgorithmStarted(1, lookahead=False, assesses=False, provenance={}))
+
+    assert lab.experiment.algorithm.wait_reason == ""

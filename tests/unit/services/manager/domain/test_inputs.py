@@ -17,6 +17,7 @@ NOTIFICATIONS: list[inputs.Notification] = [
     generated("1-0", [0]),
     events.AlgorithmFailed("call", "Traceback", (1, 0), skipped=True),
     events.AlgorithmDiverged(0, b"", b""),
+    events.AlgorithmWaits(1, "no room"),
     inputs.StopAdvice("abcde", ""),
     inputs.AlgorithmGaveUp(1, "KeyError"),
     inputs.AgentSeen("r1", (HELD,)),

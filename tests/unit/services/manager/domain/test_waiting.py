@@ -1,5 +1,5 @@
 from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
-from svc_manager.domain import inputs
+from svc_manager.domain import events, inputs
 from svc_manager.domain.experiment import Budget
 from svc_manager.domain.failed_starts import HOLD_AFTER, LONGEST_DELAY_MS
 from svc_manager.domain.reports import Lost, Waits
@@ -15,6 +15,21 @@ def test_a_new_experiment_waits_for_its_algorithm() -> None:
 
 def test_a_running_experiment_without_suggestions_waits_for_the_algorithm() -> None:
     assert waiting_for(Lab().experiment, 1) == "waiting for the algorithm"
+
+
+def test_delay_of_the_algorithm_is_told_until_its_next_event() -> None:
+    lab, unbuilt = Lab(), Lab(started=False)
+    waits = events.AlgorithmWaits(1, "no space to store the blob")
+    lab.notification(waits)
+    unbuilt.notification(waits)
+
+    starting = "waiting for the algorithm to start: no space to store the blob"
+    assert waiting_for(lab.experiment, 1) == "waiting for the algorithm: no space to store the blob"
+    assert waiting_for(unbuilt.experiment, 1) == starting
+
+    lab.notification(events.AlgorithmFailed("call", "Traceback", (1, 0), skipped=True))
+
+    assert waiting_for(lab.experiment, 1) == "waiting for the algorithm"
 
 
 def test_experiment_without_trials_waits_for_the_tuner_that_takes_over() -> None:

@@ -12,7 +12,7 @@ from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2, event_pb2
 from nni_wire.values import from_value
 from svc_common.clock import ManualClock
-from svc_common.errors import FailedPreconditionError
+from svc_common.errors import FailedPreconditionError, OutOfRoomError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
@@ -196,6 +196,28 @@ async def test_candidates_answer_requests_and_their_results_come_back(bench: Ben
 
     assert parameters == {"sample": {"width": 8}}
     assert not any(isinstance(one, Added) for one in strategy.lines)
+
+
+async def test_candidates_wait_for_room_in_the_blob_store(bench: Bench) -> None:
+    strategy = await bench.running()
+    put, tries = bench.blobs.put, 0
+
+    async def full(data: bytes) -> str:
+        nonlocal tries
+        tries += 1
+        if tries < 4:
+            raise OutOfRoomError("no space to store the blob")
+        return await put(data)
+
+    bench.blobs.put = full  # type: ignore[method-assign] # a full disk
+    strategy.say(Submitted(Candidate("large", {"sample": {"width": 8}, "text": "y" * 300_000})))
+    answer = await bench.manager.answer(await bench.manager.ask(1))
+
+    assert len(answer.parameters) == 1
+    assert tries == 4
+    (waits,) = bench.manager.all("algorithm_waits")
+    assert (waits.generation, waits.reason) == (1, "no space to store the blob")
+    assert not strategy.closed
 
 
 async def test_result_whose_blob_is_missing_does_not_stop_the_exploration(bench: Bench) -> None:
