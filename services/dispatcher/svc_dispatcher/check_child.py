@@ -95,7 +95,7 @@ WORK: Final[Mapping[Check, Callable[[bytes], dict[str, Any]]]] = {
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer requests until their stream ends."""
+    """Read check requests and write their replies, one after another, until the requests end."""
     while (frame := read_frame(requests)) is not None:
         write_frame(replies, answer(frame))
 

@@ -174,10 +174,7 @@ class AlgorithmCatalog(Protocol):
         ...
 
     def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
-        """Return the direction, `maximize` or `minimize`, that an algorithm's arguments imply.
-
-        Empty if it has no mode.
-        """
+        """Return an algorithm's `optimize_mode`: its argument, else the default, else empty."""
         ...
 
 

@@ -39,10 +39,10 @@ def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
 
 
 def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide:
-    """Read the client's environment and interpreter from `environment.json`; else use the defaults.
+    """Read the client's environment and interpreter from `environment.json`, else the arguments.
 
     Args:
-        setup: of the experiment.
+        setup: names the folder of the file, and the interpreter to use without one there.
         inherited: environment to use if the file is missing or names none.
 
     Raises:

@@ -18,7 +18,7 @@ CHECKPOINT_NAME: Final = "checkpoint/algorithm.json"
 
 
 def line_of(command: commands.Command, *, eager: bool, size_bytes: int = 0) -> str:
-    """Return a command and its position as a line of JSON; let other threads run if it is large.
+    """Encode a command and its position as a JSON line: in one call, or in steps if it is large.
 
     Args:
         command: the command.

@@ -167,7 +167,7 @@ class AlgorithmState:
             self._commands.append(command)
 
     def recorded_commands(self) -> list[commands.Command]:
-        """Return the generation's commands with the recorded answer after each request.
+        """Return the generation's commands, each answered request followed by its logged answer.
 
         Requests are not marked as replayed, so a fresh host draws and reports its own answer; the
         parameters in the log follow each one as `Recorded`.
@@ -193,10 +193,7 @@ class AlgorithmState:
         return self._started and not self._trials and not outstanding
 
     def take_commands(self) -> list[commands.Command]:
-        """Remove and return commands for the host; none in replay or while no host is wanted.
-
-        Empty during replay, and while no host is wanted.
-        """
+        """Remove and return commands for the host; none in replay or while no host is wanted."""
         if not self._live or not self.wants_host:
             return []
         taken, self._commands = self._commands, []
@@ -243,7 +240,7 @@ class AlgorithmState:
     def _hand_over(
         self, position: Position, tuner: AlgorithmChoice
     ) -> list[commands.ImportReports]:
-        """Replace the tuner, even while trials run; return commands that repeat past reports."""
+        """Replace the tuner, also with live trials; return past reports for the next assessor."""
         assert self.setup is not None, "a log begins with the creation of its experiment"
         self.setup = replace(self.setup, tuner=tuner)
         self._labels = self._labels.handed_over()

@@ -29,7 +29,7 @@ class Initialize:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Command to a host: generate parameters for these ids."""
+    """Command to a host: generate parameters for these ids; send them unless the log has them."""
 
     urgent: ClassVar[bool] = True
 

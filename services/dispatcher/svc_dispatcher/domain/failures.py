@@ -21,7 +21,7 @@ class FailureLedger:
     _count: int = 0
 
     def record_failure(self, position: Position | None) -> int:
-        """Count one more host that ended at its oldest unhandled event; return the count or 0.
+        """Count a host that ended at its oldest unhandled event; return the count, 0 without one.
 
         Args:
             position: oldest event that the host had not handled; None if it had handled all.

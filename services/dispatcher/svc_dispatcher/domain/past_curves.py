@@ -15,7 +15,7 @@ _STEPS: Final = 200
 
 
 class PastCurves:
-    """Collector of intermediate results of the newest completed and early-stopped trials."""
+    """Collector of first intermediate results of the newest completed and early-stopped trials."""
 
     def __init__(self) -> None:
         self._running: dict[str, tuple[int, list[Payload]]] = {}

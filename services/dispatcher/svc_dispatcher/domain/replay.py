@@ -20,7 +20,7 @@ class RecordedGeneration:
     """One generation (construction) of an algorithm in the log: host commands, recorded answers."""
 
     number: int
-    """1 at creation, one more at each resume."""
+    """1 at creation, one more at each resume and each hand-over."""
     setup: ExperimentSetup
     commands: tuple[commands.Command, ...]
     """Commands for a fresh host, beginning with `Initialize`."""

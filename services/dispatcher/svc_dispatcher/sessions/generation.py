@@ -52,7 +52,7 @@ class RunEnd(Enum):
     EXPERIMENT_ENDED = auto()
     """The experiment needs no algorithm any more."""
     READ_AGAIN = auto()
-    """The host has ended, or another generation is wanted: read the log again."""
+    """The host ended or idled, another generation is wanted, or a message came: read again."""
 
 
 class GenerationOwner(Protocol):
@@ -153,7 +153,7 @@ class GenerationRun:
             self._send()
 
     async def _wait_for_news(self, box: CallbackQueue[LogMessage]) -> None:
-        """Take messages, while no host runs, until one is newer than those read already."""
+        """Wait, without a host, for a message newer than those read; drop it and all before it."""
         while True:
             (message,) = await box.get_some(1)
             if message.sequence > self._read_through:
