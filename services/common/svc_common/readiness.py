@@ -12,12 +12,12 @@ from svc_common.logs import get_logger
 
 
 def announce_ready(facts: Mapping[str, str]) -> None:
-    """Write `{"ready": true, …}` with addresses to the supervisor's pipe, and close it."""
+    """Write `{"ready": true, …}` with addresses to the supervisor's pipe, if any, and close it."""
     _announce({"ready": True, **facts})
 
 
 def announce_failure(message: str) -> None:
-    """Write `{"ready": false, "error": …}` to the supervisor's pipe, and close it."""
+    """Write `{"ready": false, "error": …}` to the supervisor's pipe, if any, and close it."""
     _announce({"ready": False, "error": message})
 
 

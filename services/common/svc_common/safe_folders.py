@@ -204,7 +204,7 @@ class SafeFolder:
             return os.readlink(last, dir_fd=above)
 
     def rename(self, name: str, target: "SafeFolder", new_name: str) -> None:
-        """Move an entry; it replaces a file, or an empty folder, of the same kind."""
+        """Move an entry to a name in `target`; replace a file or empty folder of the same kind."""
         with self.parent_of(name) as (above, last), target.parent_of(new_name) as (there, new):
             os.rename(last, new, src_dir_fd=above, dst_dir_fd=there)
 
@@ -228,7 +228,7 @@ class SafeFolder:
             return
 
     def free_bytes(self) -> int:
-        """Return the free space of the file system."""
+        """Return the bytes that are free for this user on the folder's file system."""
         free = os.fstatvfs(self._descriptor)
         return free.f_bavail * free.f_frsize
 
@@ -301,7 +301,7 @@ def _remove(above: int, name: str) -> None:
 
 
 def _empty(top: int, name: str) -> list[str]:
-    """Delete a folder's files and move its subfolders to ``top``; return their new names."""
+    """Delete a folder's files and leaf subfolders; move others to ``top``; return their names."""
     folder = _writable(top, name) if name else os.dup(top)
     moved = []
     failed: OSError | None = None

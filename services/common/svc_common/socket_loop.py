@@ -44,7 +44,7 @@ class SocketLoop(asyncio.SelectorEventLoop):
 
 
 def route_to_socket(host: str, path: Path) -> None:
-    """Route a host name of the running loop to a Unix socket.
+    """Route a host name of the running loop to a Unix socket; raise unless it is a `SocketLoop`.
 
     Args:
         host: ends with `ROUTED_SUFFIX`.

@@ -165,12 +165,12 @@ def retry_subject(pool: str) -> str:
 
 
 def pool_consumer(pool: str) -> str:
-    """Return the durable consumer that all agents of a pool share."""
+    """Return the name of the durable consumer that all agents of a pool share."""
     return f"pool-{check_id('pool', pool)}"
 
 
 def retry_consumer(pool: str) -> str:
-    """Return the durable consumer of the tasks that a pool's agents get before all others."""
+    """Return the name of the durable consumer of tasks that a pool's agents get before others."""
     return f"retry-{check_id('pool', pool)}"
 
 

@@ -26,7 +26,7 @@ async def wait_first(*waits: Awaitable[object]) -> None:
 
 
 async def result_unless(stop: Awaitable[object], work: Awaitable[T]) -> T:
-    """Return the result of `work` unless `stop` completes before it; cancel the other one.
+    """Return the result of `work`; if `stop` completes first, cancel `work`, raise StoppedError.
 
     If both complete at the same time, the result wins.
 

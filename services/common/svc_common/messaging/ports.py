@@ -124,7 +124,7 @@ class EventLog(Protocol):
         epoch: int,
         append_id: str,
     ) -> int:
-        """Append to an experiment's log, exactly once, if it ends at `expected_sequence`.
+        """Append once if the log ends at `expected_sequence`, else raise; return the sequence.
 
         Returns once the bus has it on disk. An append whose acknowledgement was lost is
         recognised by (`epoch`, `append_id`) in the last message of the log, so it is stored
@@ -307,7 +307,7 @@ class TaskQueue(Protocol):
         ...
 
     async def pull(self, pool: str) -> TaskFeed:
-        """Open a feed of the tasks of a pool."""
+        """Return a feed of a pool's tasks, which delivers none before its `grant`."""
         ...
 
     async def ack(self, ack_subject: str) -> None:
@@ -385,7 +385,7 @@ class LastValues(Protocol):
     async def publish(
         self, subject: str, payload: bytes, *, expected_sequence: int | None = None
     ) -> None:
-        """Replace the value of a subject; return once the bus has it on disk.
+        """Replace a subject's value if it is the expected one; return once the bus has it on disk.
 
         Calls for one subject must not overlap unless they expect a value: nothing orders them.
 

@@ -161,7 +161,7 @@ class _CheckedCall:
         return made
 
     def _limited_read(self, payload: bytes) -> Any:  # noqa: ANN401 - any message
-        """Decode a message of a request stream; raise if it exceeds the method's size limit."""
+        """Decode a message of a request stream; raise if it is too large or has too many parts."""
         check_size(self._method, payload)
         read = self._inner.request_deserializer
         # This is a callback of the event loop: no message of a stream has many parts.
@@ -201,7 +201,7 @@ class _CheckedCall:
         self._audit(call, admitted.address, _OK, message, None)
 
     async def _admit(self, request: Any, context: Context) -> _Admitted:  # noqa: ANN401 - any message
-        """Identify the caller, check role and size; return the admitted call.
+        """Identify the caller, check role and size; return the call, or audit a refusal and raise.
 
         Raises:
             ServiceError: the caller has no permission, or the request is too large.

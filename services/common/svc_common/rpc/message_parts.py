@@ -53,7 +53,7 @@ class DecodingTurns:
 
     @asynccontextmanager
     async def turn(self, count: int) -> AsyncIterator[None]:
-        """Wait until a message of so many parts may be decoded; others wait until it is handled."""
+        """Hold the only turn during the block, if the message has more than `MANY_PARTS` parts."""
         if count <= MANY_PARTS:
             yield
             return
@@ -149,7 +149,7 @@ class _Walk:
             self._skip(self._number())
 
     def _skip(self, tag: int) -> None:
-        """Count a field, and go to its end, or into it."""
+        """Count a field and move past it, or into it if it is a message."""
         self.count += 1
         wire_type = tag & 7
         if wire_type == _LENGTH_DELIMITED:

@@ -94,7 +94,7 @@ class GrpcConnectionLimits:
 
     @classmethod
     def of_process(cls) -> Self:
-        """Return the limits of this process."""
+        """Return the limits that follow from this process's soft limit of open descriptors."""
         return cls.of_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 

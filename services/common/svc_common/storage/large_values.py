@@ -100,7 +100,7 @@ class LargeValues:
             await off_loop(len(text), _read_into, value, text)
 
     async def offload(self, message: inbox_pb2.InboxMessage) -> inbox_pb2.InboxMessage:
-        """Move large parameters of a message to the blob store, in place; return the message."""
+        """Move large generated parameters to the blob store, in place; return the message."""
         size_bytes = message.ByteSize()
         large = size_bytes > _LARGE_MESSAGE_BYTES
         limit_bytes = _SMALL_VALUE_LIMIT_BYTES if large else INLINE_VALUE_LIMIT_BYTES

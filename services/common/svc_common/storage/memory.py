@@ -55,7 +55,7 @@ class InMemoryBlobStore:
         return data
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Write a blob's content to a file, creating its folder."""
+        """Write a blob's content to a file, creating its folder; raise if there is none."""
         data = await self.get(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)  # noqa: ASYNC240 - as above

@@ -41,19 +41,19 @@ class MeteredBlobStore:
         self._metrics = metrics
 
     async def put(self, data: bytes) -> str:
-        """Store content and return its key; storing the same content again is cheap."""
+        """Store data under its SHA-256 and return the key; count the call and the bytes."""
         return await self._counted("put", self._store.put(data), written=len(data))
 
     async def put_file(self, path: Path) -> str:
-        """Store the content of a file and return its key."""
+        """Store a file under its SHA-256 and return the key; count the call and the bytes."""
         return await self._counted("put", self._store.put_file(path), written=_size(path))
 
     async def put_named(self, key: str, data: bytes) -> None:
-        """Store content under `<kind>/<id>/…`, replacing an existing blob."""
+        """Store data under `<kind>/<id>/…`, replacing a blob; count the call and the bytes."""
         await self._counted("put", self._store.put_named(key, data), written=len(data))
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """Store the content of a file under `<kind>/<id>/…`, replacing an existing blob."""
+        """Store a file under `<kind>/<id>/…`, replacing a blob; count the call and the bytes."""
         await self._counted("put", self._store.put_named_file(key, path), written=_size(path))
 
     async def get(self, key: str) -> bytes:
@@ -68,23 +68,23 @@ class MeteredBlobStore:
         self._metrics.bytes.inc("read", by=_size(path))
 
     async def exists(self, key: str) -> bool:
-        """Return whether a blob has this key."""
+        """Return whether a blob has this key; count the call."""
         return await self._counted("exists", self._store.exists(key))
 
     async def info(self, key: str) -> BlobInfo:
-        """Return a blob's size and time of storing; raise NotFoundError if there is none."""
+        """Return a blob's size and time, or raise NotFoundError; count the call either way."""
         return await self._counted("info", self._store.info(key))
 
     async def delete(self, key: str) -> None:
-        """Delete a blob if it exists."""
+        """Delete a blob if it exists; count the call."""
         await self._counted("delete", self._store.delete(key))
 
     async def keys(self, prefix: str) -> list[str]:
-        """Return the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
+        """Return the keys below `<kind>/` or `<kind>/<id>/`, sorted; count the call."""
         return await self._counted("list", self._store.keys(prefix))
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
-        """Return the metadata of the blobs below `<kind>/` or `<kind>/<id>/`, sorted by key."""
+        """Return the metadata of the blobs below a prefix, sorted by key; count the call."""
         return await self._counted("list", self._store.listing(prefix))
 
     async def _counted(self, operation: str, call: Awaitable[T], written: int = 0) -> T:
@@ -116,15 +116,15 @@ class MeteredPresigningStore(MeteredBlobStore):
         self._urls = urls
 
     async def get_url(self, key: str, lifetime: timedelta) -> str:
-        """Return a URL to download a blob by GET."""
+        """Return a URL to GET a blob within `lifetime`; count the call, not the download."""
         return await self._counted("sign", self._urls.get_url(key, lifetime))
 
     async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
-        """Return a URL to upload a blob by PUT; arguments and errors as of `get_url`."""
+        """Return a URL to PUT content within `lifetime`; count the call, not the upload."""
         return await self._counted("sign", self._urls.put_url(key, lifetime, size_bytes))
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
-        """Move an upload to its key if hash and size match; else delete it and raise."""
+        """Move an upload to its key if hash and size match, else delete it and raise; count it."""
         await self._counted("take", self._urls.take(staged, key, sha256, size_bytes))
 
 

@@ -86,7 +86,7 @@ class BlobExchange(Protocol):
         ...
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Download a blob to a file, replaced atomically; raise if the hash does not match.
+        """Download a blob to a file, replaced atomically; raise if it is missing or damaged.
 
         Raises:
             NotFoundError: no blob has this key.
@@ -154,7 +154,7 @@ class PresignedUrls(Protocol):
         ...
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
-        """Move uploaded content from staging to its key if hash and size match; else delete it.
+        """Move a staged upload to its key if hash and size match; else delete it and raise.
 
         What is checked is what is stored, whatever is uploaded by the same URL meanwhile.
 
@@ -200,7 +200,7 @@ def check_prefix(prefix: str) -> str:
 
 
 def content_key(data: bytes) -> str:
-    """Return the content-addressed key of some bytes."""
+    """Return the content-addressed key of data: `sha256/` and its hash in hexadecimal digits."""
     return f"{CONTENT_KIND}/{hashlib.sha256(data).hexdigest()}"
 
 

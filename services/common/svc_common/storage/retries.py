@@ -48,7 +48,7 @@ class RetryingBlobExchange:
         """Error that calls are retried for; empty: none."""
 
     async def put(self, data: bytes) -> str:
-        """Store content and return its key; storing the same content again is cheap."""
+        """Store data under its SHA-256; return that key; retry while the store is away."""
         return await self._retry(lambda: self._exchange.put(data))
 
     async def put_file(self, path: Path) -> str:
@@ -60,7 +60,7 @@ class RetryingBlobExchange:
         await self._retry(lambda: self._exchange.put_named(key, data))
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """Store the content of a file under `<kind>/<id>/…`, replacing an existing blob."""
+        """Store a file under `<kind>/<id>/…`, replacing a blob; retry while the store is away."""
         await self._retry(lambda: self._exchange.put_named_file(key, path))
 
     async def get(self, key: str) -> bytes:
@@ -105,17 +105,17 @@ class RetryingBlobStore(RetryingBlobExchange):
         self._store = store
 
     async def info(self, key: str) -> BlobInfo:
-        """Return a blob's size and time of storing; raise NotFoundError if there is none."""
+        """Return a blob's size and time, or raise NotFoundError; retry while the store is away."""
         return await self._retry(lambda: self._store.info(key))
 
     async def delete(self, key: str) -> None:
-        """Delete a blob if it exists."""
+        """Delete a blob if it exists; retry while the store is away."""
         await self._retry(lambda: self._store.delete(key))
 
     async def keys(self, prefix: str) -> list[str]:
-        """Return the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
+        """Return the keys below `<kind>/` or `<kind>/<id>/`; retry while the store is away."""
         return await self._retry(lambda: self._store.keys(prefix))
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
-        """Return the metadata of the blobs below `<kind>/` or `<kind>/<id>/`, sorted by key."""
+        """Return the metadata of blobs below a prefix, by key; retry while the store is away."""
         return await self._retry(lambda: self._store.listing(prefix))

@@ -213,11 +213,11 @@ class S3BlobStore:
             return []
 
     async def get_url(self, key: str, lifetime: timedelta) -> str:
-        """Return a URL to download a blob by GET."""
+        """Return a presigned URL to GET a blob within `lifetime`; it need not exist yet."""
         return await self._url("GET", key, lifetime)
 
     async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
-        """Return a URL to upload a blob by PUT; arguments and errors as of `get_url`."""
+        """Return a presigned URL to PUT content within `lifetime`, of this size if one is set."""
         return await self._url("PUT", key, lifetime, size_bytes)
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:

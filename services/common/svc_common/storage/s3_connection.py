@@ -119,7 +119,7 @@ class RetryingPool(urllib3.PoolManager):
 
 
 def service_error(error: Exception, key: str, settings: S3Settings) -> ServiceError:
-    """Convert an error of the S3 client to a service error that names the setting to check.
+    """Convert an S3 client's error to one of: not found, refused, out of quota, unavailable.
 
     Args:
         error: error of the client.

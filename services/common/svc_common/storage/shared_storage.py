@@ -107,7 +107,7 @@ def shared_storage_of(
 
 
 def experiment_folder(experiment_id: str) -> str:
-    """Return the path of an experiment's folder in the storage."""
+    """Return the path of an experiment's folder, relative to the root of the storage."""
     return f"{ROOT}/{experiment_id}"
 
 

@@ -101,7 +101,7 @@ class LoopWatchdog:
         return _WatchedSelector(self)
 
     def register(self, registry: Registry) -> None:
-        """Register a counter of blocked loops beyond the limit and a histogram of durations."""
+        """Register metrics: the number of holds beyond the limit, a histogram of held times."""
         registry.gauge(
             "nni_loop_holds_total",
             f"Times that callbacks held the event loop for more than {self._limit_s * 1000:g} ms",

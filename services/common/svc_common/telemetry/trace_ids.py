@@ -38,7 +38,7 @@ def parse_traceparent(text: str) -> TraceParent | None:
 
 
 def trial_trace_id(experiment_id: str, parameter_id: int) -> int:
-    """Return the trace id of the trial with these parameters."""
+    """Return a trial's trace id, hashed from the ids of its experiment and its parameters."""
     return _number(_TRACE_BYTES, experiment_id, parameter_id, "trace")
 
 

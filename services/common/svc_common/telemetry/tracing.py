@@ -64,7 +64,7 @@ class NoOpTracer:
         """Do nothing: no span is recorded."""
 
     def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:
-        """Return the W3C trace context of a span; empty: its trace is not sampled."""
+        """Return an empty trace context: no trace is sampled."""
         del experiment_id, parameter_id, path
         return ""
 
@@ -138,7 +138,7 @@ class OtelTracer:
                 await asyncio.to_thread(self._provider.shutdown)
 
     def _sampled(self, trace_id: int) -> bool:
-        """Return the decision of the sampler of the environment, which all services share."""
+        """Return whether the environment's sampler samples a trace; all services decide alike."""
         result = self._provider.sampler.should_sample(None, trace_id, "trial")
         return bool(result.decision.is_sampled())
 
