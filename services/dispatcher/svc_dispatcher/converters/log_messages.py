@@ -327,7 +327,7 @@ def _write_generated(message: event_pb2.ParametersGenerated, report: answers.Gen
 
 
 def _set_distinct_label(provenance: value_pb2.Value, labels: TunerLabels) -> None:
-    """Set a suggestion's tuner label that no earlier tuner had; also keep one from a list."""
+    """If an earlier tuner had a suggestion's label, number it in place; keep a listed one, too."""
     texts = _texts(provenance)
     listed = texts.get(_LABEL, "")
     label = listed or texts.get(_ALGORITHM, "")

@@ -240,7 +240,7 @@ class AlgorithmState:
     def _hand_over(
         self, position: Position, tuner: AlgorithmChoice
     ) -> list[commands.ImportReports]:
-        """Replace the tuner, also with live trials; return past reports for the next assessor."""
+        """Replace the tuner, also with live trials; return past reports for the next host."""
         assert self.setup is not None, "a log begins with the creation of its experiment"
         self.setup = replace(self.setup, tuner=tuner)
         self._labels = self._labels.handed_over()
