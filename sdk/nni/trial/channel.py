@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from nni.trial.ports import MetricType
 
 _CHUNK_BYTES = 65536
+_TAKEN = b'{"ok":true}'
+"""Reply to most requests, which is not worth a parser."""
 _DESCRIPTOR_BYTES = 4
 _OUTPUTS = ("stdout", "stderr")
 
@@ -89,6 +91,8 @@ class _Connection:
                 raise TrialChannelError("the agent of this trial has closed the connection")
             parts.append(chunk)
         line, _, self._rest = b"".join(parts).partition(b"\n")
+        if line == _TAKEN:
+            return {"ok": True}
         reply: dict[str, Any] = json.loads(line)
         if not reply.get("ok"):
             raise TrialChannelError(f"the agent refused the request: {reply.get('error')}")

@@ -20,15 +20,16 @@ def encode_metric(value: object) -> str:
         ValueError: the value contains itself, or its text exceeds `MAX_METRIC_BYTES`.
     """
     try:
-        text = json.dumps(value, default=_plain)
+        text = _encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(
             f"a metric must be a JSON value, got {_shown(value)} of type "
             f"{type(value).__name__}: {error}; report a number, or a dict with key 'default'"
         ) from error
-    if len(text) > MAX_METRIC_BYTES:
-        text = _compact(value, text)
+    if len(text) <= MAX_METRIC_BYTES:  # it is ASCII
+        return text
+    text = _compact(value, text)
     if len(text.encode()) > MAX_METRIC_BYTES:
         raise ValueError(
             f"a metric must have at most {MAX_METRIC_BYTES} bytes as JSON, got {len(text)} "
@@ -48,6 +49,10 @@ def _plain(part: object) -> object:
         if callable(convert):
             return convert()
     raise TypeError(f"{_shown(part)} of type {type(part).__name__} has no form in JSON")
+
+
+_encode = json.JSONEncoder(default=_plain).encode
+"""`json.dumps` makes an encoder at each call."""
 
 
 def _compact(value: object, text: str) -> str:
