@@ -48,7 +48,7 @@ class ExperimentSession:
         self._reports = TaskOwner(self._report_failed)
         self._unsent: deque[tuple[int, answers.Report]] = deque()
         self._sending = False
-        # Message id of the last report whose delay the manager was told.
+        # Message id of the last report whose delay was reported.
         self._delayed = ""
         self._log = get_logger().bind(experiment=experiment_id)
 

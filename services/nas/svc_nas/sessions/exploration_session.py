@@ -81,7 +81,7 @@ class ExplorationSession:
         self.values = LargeValues(dependencies.blobs)
         self.documents = StoredDocuments(dependencies.blobs)
         self.ends_in_row = 0
-        # Message id of the last report whose delay the manager was told.
+        # Message id of the last report whose delay was reported.
         self._delayed = ""
         self.log = get_logger().bind(experiment=experiment_id)
         self._processes = 0

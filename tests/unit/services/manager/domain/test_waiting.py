@@ -17,7 +17,7 @@ def test_a_running_experiment_without_suggestions_waits_for_the_algorithm() -> N
     assert waiting_for(Lab().experiment, 1) == "waiting for the algorithm"
 
 
-def test_delay_of_the_algorithm_is_told_until_its_next_event() -> None:
+def test_delay_of_the_algorithm_is_shown_until_its_next_event() -> None:
     lab, unbuilt = Lab(), Lab(started=False)
     waits = events.AlgorithmWaits(1, "no space to store the blob")
     lab.notification(waits)
