@@ -359,3 +359,72 @@ def test_number_of_too_many_steps_lies_outside_the_domain(kind: str) -> None:
 def test_integer_that_has_no_float_is_no_option_of_a_choice_of_numbers() -> None:
     with pytest.raises(ValueError, match="must be one of"):
         ChoiceDomain((0.5, 1)).position(10**400)
+
+
+@pytest.mark.parametrize(
+    ("domain", "value", "expected"),
+    [
+        (UniformDomain(-1, 1), 1 + 1.5e-9, 1.0),
+        (UniformDomain(-1, 1), -1 - 1.5e-9, -1.0),
+        (UniformDomain(-1, 1, 0.5), 0.5 + 1.5e-9, 0.5),
+        (NormalDomain(0, 1, 4.0), 3e-9, 0.0),
+    ],
+)
+def test_rounding_error_in_proportion_to_the_range_is_accepted(
+    domain: UniformDomain | NormalDomain, value: float, expected: float
+) -> None:
+    assert domain.check(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("domain", "value"),
+    [
+        (UniformDomain(-1, 1), 1 + 3e-9),
+        (UniformDomain(-1, 1), -1 - 3e-9),
+        (UniformDomain(999, 1001), 1001 + 1.5e-6),
+        (UniformDomain(-1, 1, 0.5), 0.5 + 3e-9),
+        (NormalDomain(0, 1, 4.0), 5e-9),
+    ],
+)
+def test_more_than_a_rounding_error_is_refused(
+    domain: UniformDomain | NormalDomain, value: float
+) -> None:
+    with pytest.raises(ValueError, match="must"):
+        domain.check(value)
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_integers_include_the_lower_bound_and_exclude_the_upper_one(kind: type) -> None:
+    domain = IntegerDomain(-1, 3)
+
+    assert [domain.check(kind(value)) for value in range(-1, 3)] == [-1, 0, 1, 2]
+    for outside in (-2, 3):
+        with pytest.raises(ValueError, match="must be an integer in"):
+            domain.check(kind(outside))
+
+
+@pytest.mark.parametrize(("value", "share"), [(-1, 0.125), (0, 0.375), (2, 0.875)])
+def test_an_integer_lies_in_the_middle_of_its_share(value: int, share: float) -> None:
+    domain = IntegerDomain(-1, 3)
+
+    assert domain.share_of(value) == share
+    assert [domain.at(share - 0.12), domain.at(share), domain.at(share + 0.12)] == [value] * 3
+    assert (domain.at(0.0), domain.at(1.0)) == (-1, 2)
+
+
+def test_a_range_of_one_value_has_it_in_the_middle() -> None:
+    assert UniformDomain(3, 3).share_of(3) == 0.5
+    assert UniformDomain(3, 3, log=True).share_of(3) == 0.5
+
+
+@pytest.mark.parametrize(("raw", "value"), [(1e6, math.exp(709)), (-1e6, math.exp(-709))])
+def test_lognormal_is_cut_where_the_exponential_leaves_the_floats(raw: float, value: float) -> None:
+    assert NormalDomain(0, 1, log=True).from_normal(raw) == value
+
+
+@pytest.mark.parametrize(("count", "ending"), [(10, "9; got"), (11, "9, ...; got")])
+def test_refusal_of_an_option_lists_the_first_ten(count: int, ending: str) -> None:
+    with pytest.raises(ValueError, match="must be one of 0, 1") as caught:
+        ChoiceDomain(tuple(range(count))).position("none")
+
+    assert ending in str(caught.value)

@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from nni.hpo.space.feasibility import broken_constraints
+import pytest
+
+from nni.hpo.space.constraints import InfeasibleSpaceError
+from nni.hpo.space.feasibility import broken_constraints, combine_params, read_parameters
 
 SPACE: dict[str, Any] = {
     "x": {"_type": "uniform", "_value": [0, 1]},
@@ -37,3 +40,54 @@ def test_spaces_of_custom_tuners_have_no_constraints() -> None:
 
     for space in (*spaces, {"a": 1, "_constraints": ["a<1"]}):
         assert broken_constraints(space, [{"a": 1}]) == [""]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[1, 2], ["a", {"b": 1}], [{"_name": "a"}, {"_name": "b"}], [{"a": 1}, {"_name": "b"}]],
+)
+def test_a_choice_that_is_no_list_of_configurations_is_a_parameter(options: list[Any]) -> None:
+    space = read_parameters({"combine_params": {"_type": "choice", "_value": options}})
+
+    assert [parameter.key for parameter in space.parameters] == ["combine_params"]
+
+
+def test_a_list_of_configurations_has_no_parameters() -> None:
+    options = [{"a": 1}, {"a": 2}]
+
+    with pytest.raises(ValueError, match="has no parameters"):
+        read_parameters({"combine_params": {"_type": "choice", "_value": options}})
+    assert read_parameters({"other": {"_type": "choice", "_value": options}}).keys == {"other"}
+
+
+def test_batch_has_only_its_feasible_configurations() -> None:
+    entry = {"_type": "choice", "_value": [{"a": 1}, {"a": 2}, {"a": 3}]}
+
+    assert combine_params({"any": entry}) == entry["_value"]
+    assert combine_params({"any": entry, "_constraints": ["a != 2"]}) == [{"a": 1}, {"a": 3}]
+    with pytest.raises(InfeasibleSpaceError, match="none of 3 configurations"):
+        combine_params({"any": entry, "_constraints": ["a > 3"]})
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (None, "search space of BatchTuner must be"),
+        ({}, "search space of BatchTuner must be"),
+        ({"_constraints": []}, "search space of BatchTuner must be"),
+        ({"a": {}, "b": {}}, "search space of BatchTuner must be"),
+        ({"a": [1]}, "_type must be 'choice'"),
+        ({"a": {"_type": "uniform", "_value": [{"x": 1}]}}, "_type must be 'choice'"),
+        ({"a": {"_type": "choice", "_value": ({"x": 1},)}}, "must be a non-empty list"),
+        ({"a": {"_type": "choice", "_value": []}}, "must be a non-empty list"),
+        ({"a": {"_type": "choice", "_value": [{"x": 1}, 2]}}, "every option must be a complete"),
+        ({"a": {"_type": "choice", "_value": [{"_name": "x"}]}}, "every option must be a complete"),
+        (
+            {"a": {"_type": "choice", "_value": [{"x": 1}], "_prior": {"value": 1}}},
+            "_prior is not supported",
+        ),
+    ],
+)
+def test_other_spaces_are_no_batch(space: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        combine_params(space)

@@ -82,3 +82,15 @@ def test_user_prior_is_a_key_of_the_entry() -> None:
 def test_prior_is_given_by_keyword_only() -> None:
     with pytest.raises(TypeError):
         Uniform(0, 1, 0.5)  # type: ignore[call-arg] # the mistake under test
+
+
+@pytest.mark.parametrize(
+    ("plain", "expected"),
+    [(Choice("a", "b"), Choice("a", "b", prior="b")), (Uniform(0, 1), Uniform(0, 1, prior=0.5))],
+)
+def test_user_prior_tells_samplings_apart_but_is_in_neither_hash_nor_text(
+    plain: object, expected: object
+) -> None:
+    assert plain != expected
+    assert hash(plain) == hash(expected)
+    assert "prior" not in repr(expected)

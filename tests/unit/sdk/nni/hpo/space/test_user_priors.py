@@ -2,10 +2,12 @@
 
 from collections import Counter
 from random import Random
+from statistics import NormalDist
 
 import pytest
 
 from nni.hpo.registry.factory import algorithms
+from nni.hpo.space.parser import parse_space
 from nni.hpo.space.user_priors import SPACE_SHARE, TUNERS_WITH_PRIORS, NumberPrior, option_prior
 
 DRAWS = 4000
@@ -53,3 +55,45 @@ def test_errors_name_the_tuners_that_declare_priors() -> None:
     declared = {entry.name for entry in algorithms("tuner") if entry.priors}
 
     assert declared == set(TUNERS_WITH_PRIORS)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "deviation", "odds"), [("low", 0.3, 2), ("medium", 0.15, 5), ("high", 0.05, 20)]
+)
+def test_confidence_is_a_deviation_of_numbers_and_the_odds_of_an_option(
+    confidence: str, deviation: float, odds: float
+) -> None:
+    space = parse_space(
+        {
+            "x": {
+                "_type": "uniform",
+                "_value": [0, 10],
+                "_prior": {"value": 2, "confidence": confidence},
+            },
+            "c": {
+                "_type": "choice",
+                "_value": ["a", "b"],
+                "_prior": {"value": "b", "confidence": confidence},
+            },
+        }
+    )
+
+    number, option = (parameter.prior for parameter in space.parameters)
+
+    assert number == NumberPrior(0.2, deviation)
+    assert option == option_prior([1, odds])
+
+
+def test_a_twentieth_of_the_draws_ignores_the_prior() -> None:
+    prior, rng = NumberPrior(0.0, 1e-3), Random(0)
+
+    away = sum(prior.draw(rng) > 0.01 for _ in range(DRAWS)) / DRAWS
+
+    # Standard deviation of the share of 4000 draws: 0.0034; four of them.
+    assert abs(away - 0.99 * 0.05) < 0.014
+
+
+def test_mass_of_a_wide_prior_is_that_of_the_normal_distribution_in_the_range() -> None:
+    normal = NormalDist(0.2, 0.3)
+
+    assert NumberPrior(0.2, 0.3).mass == pytest.approx(normal.cdf(1) - normal.cdf(0))

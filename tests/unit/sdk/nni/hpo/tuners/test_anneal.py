@@ -140,3 +140,10 @@ def test_zero_of_a_quantised_logarithm_is_a_place_to_draw_near() -> None:
     values = drawn(taught(space, [({"x": 0.0}, 0.0)] * 1000), "x", 50)
 
     assert set(values) <= {0.0, 1.0}
+
+
+def test_user_prior_is_refused() -> None:
+    entry = {"_type": "uniform", "_value": [0, 1], "_prior": 0.5}
+
+    with pytest.raises(ValueError, match="_prior"):
+        AnnealTuner().update_search_space({"x": entry})

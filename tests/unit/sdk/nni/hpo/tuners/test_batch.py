@@ -127,3 +127,7 @@ def test_an_import_takes_one_of_equal_options(tuner: BatchTuner) -> None:
     tuner.import_data([{"parameter": {"x": x}, "value": 0} for x in (0.1 + 0.2, 1.0, 0.3, 7)])
 
     assert rest(tuner) == [{"x": 2}]
+
+
+def test_may_be_asked_early() -> None:
+    assert BatchTuner.lookahead

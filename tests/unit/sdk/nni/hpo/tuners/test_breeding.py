@@ -30,3 +30,55 @@ def test_a_child_lies_near_its_parents_and_is_neither() -> None:
     assert abs(np.median(children) - 0.2) < 0.02
     assert np.quantile(np.abs(children - 0.25), 0.9) < 0.2
     assert not (children == parents[0]).all(axis=1).any()
+
+
+def test_a_child_of_equal_parents_has_few_coordinates_changed_and_one_at_least() -> None:
+    space = EncodedSpace(parse_space(FLAT))
+    rng, count = np.random.default_rng(2), 400
+    parents = np.full((2, 6), 0.5)
+
+    children = np.array([child_of(space, parents, rng) for _ in range(count)])
+
+    changed = (children != 0.5).sum(axis=1)
+    assert changed.min() >= 1
+    # Each coordinate changes with 1 - (1 - 1 / 6) ** 2: 11 / 6 on average. The standard deviation
+    # of a count is at most 1.2, of the mean of 400 it is 0.06; four of them.
+    assert abs(changed.mean() - 11 / 6) < 0.24
+    # Half of the mutations are smaller than 1 - 0.5 ** (1 / 21) = 0.032, either way alike.
+    moves = children[children != 0.5] - 0.5
+    assert abs(np.median(np.abs(moves)) - 0.032) < 0.008
+    assert abs((moves > 0).mean() - 0.5) < 0.08
+
+
+def test_a_child_takes_some_coordinates_from_the_second_parent() -> None:
+    space = EncodedSpace(parse_space(FLAT))
+    rng, count = np.random.default_rng(3), 400
+    parents = np.stack([np.full(6, 0.1), np.full(6, 0.9)])
+
+    children = np.array([child_of(space, parents, rng) for _ in range(count)])
+
+    # Crossover at 0.9, half of the coordinates take part, half of those are nearer to the second:
+    # 0.225. The standard deviation of the share of 400 children with all coordinates alike would
+    # be 0.021; four of them.
+    assert abs((children > 0.5).mean() - 0.225) < 0.084
+    assert ((children >= 0) & (children <= 1)).all()
+    # Half of the spreads are smaller than 1 / 2 ** (1 / 11) or greater than its inverse: 0.4 times
+    # 0.061 or 0.065 of the distance from the middle.
+    crossed = np.abs(children - np.where(children > 0.5, 0.9, 0.1))
+    assert 0.015 < np.quantile(crossed[crossed > 1e-9], 0.5) < 0.04
+
+
+def test_an_option_comes_from_a_parent_or_from_a_draw() -> None:
+    names = [f"c{i}" for i in range(6)]
+    space = EncodedSpace(
+        parse_space({name: {"_type": "choice", "_value": list("abcd")} for name in names})
+    )
+    rng = np.random.default_rng(4)
+    parents = np.stack([np.zeros(6), np.ones(6)])
+
+    children = np.array([child_of(space, parents, rng) for _ in range(400)])
+
+    # Crossover at 0.9 takes half of the second parent's; a sixth or a little more is drawn anew.
+    second, others = (children == 1).mean(), (children > 1).mean()
+    assert abs(second - 0.41) < 0.08
+    assert 0.05 < others < 0.16

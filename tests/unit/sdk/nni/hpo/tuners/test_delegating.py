@@ -1,5 +1,7 @@
 """Calls are forwarded to the chosen tuner, and its return values come back."""
 
+import pytest
+
 from nni.hpo.base import Tuner
 from nni.hpo.json_value import JsonValue
 from nni.hpo.tuners._delegating import DelegatingTuner
@@ -8,8 +10,13 @@ from nni.hpo.tuners._delegating import DelegatingTuner
 class RecordingTuner(Tuner):
     """Records its calls, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, learns: bool = False) -> None:
         self.calls: list[JsonValue] = []
+        self._learns = learns
+
+    @property
+    def learns_durations(self) -> bool:
+        return self._learns
 
     def update_search_space(self, search_space: JsonValue) -> None:
         self.calls.append(["space", search_space])
@@ -34,6 +41,12 @@ class RecordingTuner(Tuner):
 
     def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
         self.calls.append(["curves", curves])
+
+    def import_durations(self, durations: list[dict[str, JsonValue]]) -> None:
+        self.calls.append(["durations", durations])
+
+    def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
+        return [float(configuration["x"]) for configuration in configurations]
 
     def state(self) -> dict[str, JsonValue]:
         return {"calls": list(self.calls)}
@@ -88,3 +101,21 @@ def test_state_is_that_of_the_chosen_tuner() -> None:
 
     assert first.state() == {"calls": [["prepare"]]}
     assert other.calls == [["prepare"], ["loaded"]]
+
+
+def test_run_times_go_to_the_chosen_tuner() -> None:
+    recorder = RecordingTuner()
+
+    Delegate(recorder).import_durations([{"parameter": {"x": 1}, "seconds": 2.0}])
+
+    assert recorder.calls == [["durations", [{"parameter": {"x": 1}, "seconds": 2.0}]]]
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_expected_results_and_the_need_of_run_times_are_those_of_the_chosen_tuner(
+    learns: bool,
+) -> None:
+    front = Delegate(RecordingTuner(learns=learns))
+
+    assert front.expected_results([{"x": 1}, {"x": 2}]) == [1.0, 2.0]
+    assert front.learns_durations is learns

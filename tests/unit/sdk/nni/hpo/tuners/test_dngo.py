@@ -71,3 +71,17 @@ def test_better_than_random_search() -> None:
     rival = median(best_of(RandomTuner(seed=seed), 60) for seed in range(5))
 
     assert ours < rival
+
+
+def test_networks_of_different_seeds_start_differently() -> None:
+    seeds = set()
+    for seed in (1, 2):
+        tuner = DNGOTuner("minimize", 50, trials_per_update=2, num_epochs_per_training=1, seed=seed)
+        tuner.update_search_space(PLANE)
+        for number in range(2):
+            point = tuner.generate_parameters(number)
+            tuner.receive_trial_result(number, point, loss(point))
+        tuner.generate_parameters(2)
+        seeds.add(tuner.state()["model"][1])
+
+    assert len(seeds) == 2

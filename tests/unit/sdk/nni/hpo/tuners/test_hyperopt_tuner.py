@@ -79,3 +79,52 @@ def test_signature_defaults_to_minimize() -> None:
 def test_old_algorithm_name_is_refused_with_the_new_one(old: str, new: str) -> None:
     with pytest.raises(RuntimeError, match=f"got '{old}'; use '{new}'"):
         HyperoptTuner(old)
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_running_trials_are_regarded_by_tpe_only_if_that_is_asked_for(parallel: bool) -> None:
+    front = HyperoptTuner("tpe", "minimize", parallel_optimize=parallel, seed=1)
+    plain = TPETuner("minimize", parallel_optimize=parallel, seed=1)
+    play(front)
+    play(plain)
+
+    ahead = [[tuner.generate_parameters(30 + n) for n in range(4)] for tuner in (front, plain)]
+
+    assert ahead[0] == ahead[1]
+
+
+def test_running_trials_are_not_regarded_by_default() -> None:
+    default = HyperoptTuner("tpe", seed=1)
+    plain = HyperoptTuner("tpe", parallel_optimize=False, seed=1)
+    parallel = HyperoptTuner("tpe", parallel_optimize=True, seed=1)
+    for tuner in (default, plain, parallel):
+        play(tuner)
+
+    ahead = [
+        [tuner.generate_parameters(30 + n) for n in range(8)]
+        for tuner in (default, plain, parallel)
+    ]
+
+    assert ahead[0] == ahead[1]
+    assert ahead[0] != ahead[2]
+
+
+@pytest.mark.parametrize("name", ["random_search", "anneal"])
+def test_suggestions_of_the_prior_are_draws_of_the_space(name: str) -> None:
+    tuner, rival = HyperoptTuner(name, seed=1), RandomTuner(seed=1)
+    tuner.update_search_space(SPACE)
+    rival.update_search_space(SPACE)
+    tuner.receive_trial_result(0, {"x": 0.5}, 1.0)
+
+    suggested = [tuner.get_suggestion(random_search=True) for _ in range(3)]
+
+    assert suggested == [rival.generate_parameters(n) for n in range(3)]
+
+
+def test_suggestions_follow_the_results_by_default() -> None:
+    first, second = HyperoptTuner("anneal", seed=1), HyperoptTuner("anneal", seed=1)
+    for tuner in (first, second):
+        play(tuner)
+
+    assert first.get_suggestion() == second.get_suggestion(random_search=False)
+    assert first.get_suggestion() != second.get_suggestion(random_search=True)

@@ -1,5 +1,6 @@
 """Random search."""
 
+import json
 import subprocess
 import sys
 
@@ -42,3 +43,14 @@ def test_needs_no_numeric_package() -> None:
     done = subprocess.run([sys.executable, "-c", program], check=False)
 
     assert done.returncode == 0
+
+
+def test_goes_on_from_its_state() -> None:
+    first, second = RandomTuner(seed=1), RandomTuner(seed=2)
+    for tuner in (first, second):
+        tuner.update_search_space(SPACE)
+    first.generate_parameters(0)
+
+    second.load_state(json.loads(json.dumps(first.state())))
+
+    assert second.generate_parameters(1) == first.generate_parameters(1)

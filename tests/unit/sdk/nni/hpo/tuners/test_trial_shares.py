@@ -3,7 +3,9 @@
 import json
 import math
 
-from nni.hpo.tuners._trial_shares import TrialShares
+import pytest
+
+from nni.hpo.tuners._trial_shares import SharePolicy, TrialShares
 
 
 def run(shares: TrialShares, losses: list[float], trials: int) -> list[int]:
@@ -71,3 +73,59 @@ def test_state_survives_json() -> None:
 
     assert other.trials == shares.trials
     assert run(other, [1.0, 2.0], 25) == run(shares, [1.0, 2.0], 25)
+
+
+@pytest.mark.parametrize("policy", ["equal", "bandit"])
+def test_ties_go_to_the_tuner_with_the_fewest_trials_then_to_the_first(
+    policy: SharePolicy,
+) -> None:
+    shares = TrialShares(policy, 3)
+    assert shares.order() == [0, 1, 2]
+
+    shares.started(0)
+    assert shares.order() == [1, 2, 0]
+
+
+def bound(mean: float, own: int, total: int) -> float:
+    return mean + 0.5 * math.sqrt(math.log(total) / own)
+
+
+@pytest.mark.parametrize("rest", [5, 6, 7, 8, 10, 20])
+@pytest.mark.parametrize(
+    ("rewards", "mean"), [([], 0.5), ([0], 0.0), ([1], 1.0), ([1, 0, 0], 1 / 3)]
+)
+def test_bandit_compares_mean_rewards_with_a_bound_that_falls_with_trials(
+    rewards: list[int], mean: float, rest: int
+) -> None:
+    shares = TrialShares("bandit", 2)
+    shares.load_state({"trials": [5, rest], "rewards": [rewards, [0, 1]], "losses": []})
+
+    first = bound(mean, 5, 5 + rest) >= bound(0.5, rest, 5 + rest)
+
+    assert shares.order() == ([0, 1] if first else [1, 0])
+
+
+@pytest.mark.parametrize(("loss", "reward"), [(1.0, 1), (2.0, 1), (2.5, 0), (9.0, 0)])
+def test_a_result_among_the_best_quarter_is_rewarded(loss: float, reward: int) -> None:
+    shares = TrialShares("bandit", 1)
+    shares.load_state({"trials": [7], "rewards": [[]], "losses": [1, 2, 3, 4, 5, 6, 7]})
+
+    shares.succeeded(0, loss)
+
+    assert shares.state()["rewards"] == [[reward]]
+    assert shares.state()["losses"] == sorted([1, 2, 3, 4, 5, 6, 7, loss])
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_the_last_twenty_rewards_of_a_tuner_count(restored: bool) -> None:
+    shares = TrialShares("bandit", 1)
+    if restored:
+        shares.load_state(shares.state())
+    shares.succeeded(0, 1.0)
+    for _ in range(19):
+        shares.failed(0)
+    assert shares.state()["rewards"] == [[1] + [0] * 19]
+
+    shares.failed(0)
+
+    assert shares.state()["rewards"] == [[0] * 20]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nni.hpo.tuners.density.liars import Extent
+from nni.hpo.tuners.density.liars import LIARS, Extent
 from nni.hpo.tuners.density.rankings import Outcome
 
 
@@ -30,3 +30,12 @@ def test_lie_is_the_worst_while_nothing_keeps_the_limits() -> None:
     extent.add(Outcome((5.0,), 1.0))
 
     assert extent.lie("min").excess > 1e300
+
+
+def test_a_mean_is_over_all_results_that_keep_the_limits() -> None:
+    extent = Extent()
+    for loss in (1.0, 2.0, 6.0):
+        extent.add(Outcome((loss,), 0.0))
+
+    assert extent.count == 3
+    assert [extent.lie(kind).losses for kind in LIARS] == [(1.0,), (6.0,), (3.0,)]

@@ -1,6 +1,7 @@
 """Rows of a level and their ranking."""
 
 import numpy as np
+import pytest
 
 from nni.hpo.encoding.columns import Row, levels_of
 from nni.hpo.space.parser import parse_space
@@ -52,3 +53,30 @@ def test_has_tells_rows_up_to_rounding() -> None:
     assert known.has(row_key((0.3,), (1,)))
     assert not known.has(row_key((0.3,), (0,)))
     assert not known.has(row_key((0.31,), (1,)))
+
+
+@pytest.mark.parametrize(("apart", "same"), [(4e-10, True), (-4e-10, True), (2e-9, False)])
+def test_coordinates_are_equal_up_to_nine_digits(apart: float, same: bool) -> None:
+    known = observations()
+    known.add(row(0.5), Outcome((1.0,)))
+
+    assert known.has(row_key((0.5 + apart,), (0,))) is same
+
+
+def test_rows_are_recognised_without_an_outcome() -> None:
+    known = observations()
+
+    known.recognise(row(0.5))
+
+    assert known.has(row_key((0.5,), (0,)))
+    assert len(known) == 0
+
+
+def test_rows_are_not_recognised_where_memory_counts() -> None:
+    known = Observations(LEVEL, LossRanking(), recognise=False)
+    known.recognise(row(0.5))
+    known.add(row(0.5), Outcome((1.0,)))
+
+    assert len(known) == 1
+    with pytest.raises(AssertionError):
+        known.has(row_key((0.5,), (0,)))

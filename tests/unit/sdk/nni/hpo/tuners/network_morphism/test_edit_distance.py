@@ -3,6 +3,7 @@
 from itertools import permutations
 from random import Random
 
+import numpy as np
 import pytest
 
 from nni.hpo.tuners.network_morphism.edit_distance import (
@@ -82,3 +83,25 @@ def test_least_assignment_is_the_least(size: tuple[int, int]) -> None:
 
 def test_nothing_costs_nothing_to_assign() -> None:
     assert least_assignment([]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "cost"),
+    [
+        (("Add", 2, 3), ("Add", 2, 3), 0.0),
+        (("Add", 2, 3), ("Add", 3, 5), 3 / 8),
+        (("Add", 3, 5), ("Add", 4, 2), 4 / 9),
+        (("Add", 0, 0), ("Add", 0, 1), 1.0),
+        (("Add", 2, 3), ("Other", 2, 3), 1.0),
+    ],
+)
+def test_a_connection_is_moved_in_proportion_to_its_place_and_length(
+    one: tuple[str, int, int], other: tuple[str, int, int], cost: float
+) -> None:
+    layers = np.array([False]), np.array([4.0])
+    left, right = Outline(*layers, (one,)), Outline(*layers, (other,))
+    more = Outline(*layers, (other, ("Concatenate", 9, 9)))
+
+    assert distances(left, [right]).tolist() == pytest.approx([cost])
+    assert distances(left, [more]).tolist() == pytest.approx([cost + 1])
+    assert distances(more, [left]).tolist() == pytest.approx([cost + 1])

@@ -149,3 +149,13 @@ def test_generations_of_random_children_are_networks() -> None:
     assert run(graph) == (2, 4)
     modules = graph.produce_torch_model().parameters()
     assert graph.size() == sum(parameter.numel() for parameter in modules)
+
+
+def test_a_sum_with_the_input_is_not_widened() -> None:
+    layers = (
+        Layer("StubDense", (0,), (6, 6)),
+        Layer("StubAdd", (0, 1)),
+        Layer("StubDense", (2,), (6, 4)),
+    )
+
+    assert wider(Graph((6,), layers), 0, 8) is None
