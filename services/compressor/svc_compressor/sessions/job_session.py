@@ -4,8 +4,8 @@ from contextlib import aclosing
 from typing import Final
 
 from svc_common import subjects
+from svc_common.algorithm_reports import AlgorithmReports
 from svc_common.clock import Clock
-from svc_common.errors import OutOfRoomError
 from svc_common.experiment_sessions import ExperimentSessions, SessionKind
 from svc_common.logs import get_logger
 from svc_common.messaging.callback_queue import CallbackQueue
@@ -16,8 +16,6 @@ from svc_compressor.domain.reports import Report
 from svc_compressor.telemetry import Telemetry
 
 _BATCH_LIMIT: Final = 1_000
-_FIRST_PAUSE_S: Final = 0.2
-_LAST_PAUSE_S: Final = 10.0
 
 
 class JobSession:
@@ -42,8 +40,7 @@ class JobSession:
         self.id = experiment_id
         self._telemetry = telemetry
         self._events = events
-        self._inbox = inbox
-        self._clock = clock
+        self._reports = AlgorithmReports(experiment_id, subjects.COMPRESSOR, inbox, clock)
         self._box: CallbackQueue[LogMessage] = CallbackQueue()
         self._log = get_logger().bind(experiment=experiment_id)
 
@@ -68,23 +65,13 @@ class JobSession:
 
     async def publish(self, report: Report, generation: int, job: object) -> None:
         """Send a report to the manager, with back-off while the bus has no room; count it."""
-        payload = log_messages.report_to_proto(report, job).SerializeToString()
-        message_id = log_messages.message_id(self.id, generation, report)
-        pause_s = _FIRST_PAUSE_S
         due_ms = self._telemetry.now_ms()
-        while True:
-            try:
-                await self._inbox.publish(
-                    self.id, subjects.COMPRESSOR, payload, message_id=message_id
-                )
-            except OutOfRoomError as error:
-                self._log.warning("report waits for room", error=error.message)
-                await self._clock.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LAST_PAUSE_S)
-            else:
-                self._telemetry.report_sent(self.id, report, due_ms)
-                self._log.info("reported", report=type(report).__name__)
-                return
+        message_id = log_messages.message_id(self.id, generation, report)
+        await self._reports.publish(
+            generation, lambda: log_messages.report_to_proto(report, job), message_id
+        )
+        self._telemetry.report_sent(self.id, report, due_ms)
+        self._log.info("reported", report=type(report).__name__)
 
 
 class _JobRun:

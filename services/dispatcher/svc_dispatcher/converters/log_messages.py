@@ -303,9 +303,6 @@ def report_to_proto(report: answers.Report) -> inbox_pb2.InboxMessage:
         diverged.parameter_id = report.parameter_id
         diverged.recorded.CopyFrom(as_value(report.recorded))
         diverged.replayed.CopyFrom(as_value(report.replayed))
-    elif isinstance(report, answers.Waits):
-        message.algorithm_waits.generation = report.generation
-        message.algorithm_waits.reason = report.reason
     else:
         message.algorithm_gave_up.generation = report.generation
         message.algorithm_gave_up.reason = report.reason
@@ -365,8 +362,6 @@ def message_id(experiment_id: str, generation: int, report: answers.Report) -> s
         key += "" if report.skipped else f".{crc32(report.traceback.encode())}"
     elif isinstance(report, answers.Diverged):
         key = f"diverged.{report.parameter_id}"
-    elif isinstance(report, answers.Waits):
-        key = f"waits.{report.delayed}"
     else:
         key = type(report).__name__
     return f"{experiment_id}.{generation}.{key}"

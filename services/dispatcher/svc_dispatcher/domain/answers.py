@@ -101,14 +101,4 @@ class GaveUp:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """Report to the manager: another report cannot be sent yet, for this reason."""
-
-    generation: int
-    reason: str
-    delayed: str
-    """Message id of the report that waits."""
-
-
-Report: TypeAlias = Started | Generated | StopAdvised | CallFailed | Diverged | GaveUp | Waits
+Report: TypeAlias = Started | Generated | StopAdvised | CallFailed | Diverged | GaveUp

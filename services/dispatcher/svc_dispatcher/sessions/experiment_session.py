@@ -5,17 +5,13 @@ the log is read again from its beginning.
 """
 
 from collections import deque
-from contextlib import suppress
 from typing import Final
 
-from nni_proto.experiment.v1 import inbox_pb2
-from nni_wire.limits import MESSAGE_LIMIT_BYTES
-from svc_common.errors import OutOfRoomError, ResourceExhaustedError, UnavailableError
-from svc_common.large_work import off_loop
+from svc_common.algorithm_reports import AlgorithmReports
+from svc_common.errors import ResourceExhaustedError, UnavailableError
 from svc_common.logs import get_logger
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.ports import LogMessage
-from svc_common.rpc.message_parts import PARTS_LIMIT, check_parts
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.converters import log_messages
 from svc_dispatcher.domain import answers
@@ -48,8 +44,9 @@ class ExperimentSession:
         self._reports = TaskOwner(self._report_failed)
         self._unsent: deque[tuple[int, answers.Report]] = deque()
         self._sending = False
-        # Message id of the last report whose delay was reported.
-        self._delayed = ""
+        self._sender = AlgorithmReports(
+            experiment_id, SOURCE, dependencies.inbox, dependencies.clock, dependencies.blobs
+        )
         self._log = get_logger().bind(experiment=experiment_id)
 
     def deliver(self, message: LogMessage) -> None:
@@ -104,76 +101,23 @@ class ExperimentSession:
             self._sending = False
 
     async def _publish(self, generation: int, report: answers.Report) -> None:
-        """Publish a report; repeat with back-off while bus or blob store have no room."""
-        pause_s = _FIRST_PAUSE_S
-        while True:
-            try:
-                await self._publish_once(generation, report)
-            except OutOfRoomError as error:
-                if pause_s == _FIRST_PAUSE_S:
-                    self._log.warning("report waits for room", error=error.message)
-                await self._dependencies.clock.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LAST_PAUSE_S)
-            else:
-                return
-
-    async def _publish_once(self, generation: int, report: answers.Report) -> None:
         """Publish a report; if it is too large for the bus or the manager, report a final failure.
 
         Raises:
-            OutOfRoomError: bus or blob store have no room.
+            ResourceExhaustedError: it is a final failure, and too large.
         """
-        message = await self._offloaded(generation, report)
         try:
-            await self._send(generation, report, message)
-        except OutOfRoomError:
-            raise
+            await self._send(generation, report)
         except ResourceExhaustedError as error:
             if isinstance(report, answers.GaveUp):
                 raise
             self._given_up = generation
-            failure = answers.GaveUp(generation, error.message)
-            await self._send(generation, failure, log_messages.report_to_proto(failure))
+            await self._send(generation, answers.GaveUp(generation, error.message))
 
-    async def _offloaded(self, generation: int, report: answers.Report) -> inbox_pb2.InboxMessage:
-        """Return a report's message, large values stored; without room, report why it waits.
-
-        Raises:
-            OutOfRoomError: the blob store has no room.
-        """
-        try:
-            return await self._dependencies.blobs.offload(log_messages.report_to_proto(report))
-        except OutOfRoomError as error:
-            await self._report_delay(generation, report, error.message)
-            raise
-
-    async def _report_delay(self, generation: int, report: answers.Report, reason: str) -> None:
-        """Publish once per report why it waits; do nothing if the bus has no room either."""
-        delayed = log_messages.message_id(self.id, generation, report)
-        if delayed == self._delayed:
-            return
-        waits = answers.Waits(generation, reason, delayed)
-        with suppress(OutOfRoomError):
-            await self._send(generation, waits, log_messages.report_to_proto(waits))
-            self._delayed = delayed
-
-    async def _send(
-        self, generation: int, report: answers.Report, message: inbox_pb2.InboxMessage
-    ) -> None:
-        """Publish a message; raise if it has more parts than the manager decodes.
-
-        Raises:
-            ResourceExhaustedError: it has too many parts or bytes, or the bus has no room.
-        """
-        payload = message.SerializeToString()
-        if len(payload) <= MESSAGE_LIMIT_BYTES:  # else the bus refuses it
-            read = inbox_pb2.InboxMessage.FromString
-            await off_loop(len(payload), check_parts, "the algorithm", PARTS_LIMIT, read, payload)
-        await self._dependencies.inbox.publish(
-            self.id,
-            SOURCE,
-            payload,
-            message_id=log_messages.message_id(self.id, generation, report),
+    async def _send(self, generation: int, report: answers.Report) -> None:
+        message_id = log_messages.message_id(self.id, generation, report)
+        await self._sender.publish(
+            generation, lambda: log_messages.report_to_proto(report), message_id
         )
 
     def _report_failed(self, name: str, error: BaseException) -> None:

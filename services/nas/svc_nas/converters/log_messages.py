@@ -187,12 +187,6 @@ def report_to_proto(report: reports.Report) -> inbox_pb2.InboxMessage:
     return message
 
 
-def delay(generation: int, reason: str) -> inbox_pb2.InboxMessage:
-    """Return the INBOX message that a report of a generation is delayed, and why."""
-    waits = event_pb2.AlgorithmWaits(generation=generation, reason=reason)
-    return inbox_pb2.InboxMessage(algorithm_waits=waits)
-
-
 def _write_candidates(
     message: event_pb2.ParametersGenerated, report: reports.CandidatesGenerated
 ) -> None:

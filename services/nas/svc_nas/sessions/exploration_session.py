@@ -1,14 +1,15 @@
 """Session of one exploration: folds the log, hosts the strategy, reports to the manager."""
 
 from collections.abc import Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from nni_proto.experiment.v1 import event_pb2, inbox_pb2
+from nni_proto.experiment.v1 import event_pb2
 from svc_common import subjects
+from svc_common.algorithm_reports import AlgorithmReports
 from svc_common.clock import Clock
-from svc_common.errors import FailedPreconditionError, NotFoundError, OutOfRoomError
+from svc_common.errors import FailedPreconditionError, NotFoundError, ResourceExhaustedError
 from svc_common.experiment_sessions import ExperimentSessions, SessionKind
 from svc_common.logs import get_logger
 from svc_common.messaging.callback_queue import CallbackQueue
@@ -17,7 +18,7 @@ from svc_common.storage.large_values import LargeValues
 from svc_common.storage.ports import BlobStore
 from svc_nas.converters import log_messages
 from svc_nas.domain.exploration import Exploration
-from svc_nas.domain.reports import Report
+from svc_nas.domain.reports import GaveUp, Report
 from svc_nas.domain.strategy_lines import Exhausted, StrategyOutput, Submitted
 from svc_nas.ports import StrategyLauncher, StrategyProcess, StrategyStart
 from svc_nas.stored_documents import StoredDocuments
@@ -25,7 +26,6 @@ from svc_nas.telemetry import Telemetry
 
 _BATCH_LIMIT: Final = 1_000
 _FIRST_PAUSE_S: Final = 0.2
-_LAST_PAUSE_S: Final = 10.0
 _RESTART_PAUSE_S: Final = 2.0
 """Longest pause before a process that ended is started again."""
 STARTS_LIMIT: Final = 3
@@ -81,8 +81,9 @@ class ExplorationSession:
         self.values = LargeValues(dependencies.blobs)
         self.documents = StoredDocuments(dependencies.blobs)
         self.ends_in_row = 0
-        # Message id of the last report whose delay was reported.
-        self._delayed = ""
+        self._reports = AlgorithmReports(
+            experiment_id, subjects.NAS, dependencies.inbox, dependencies.clock, self.values
+        )
         self.log = get_logger().bind(experiment=experiment_id)
         self._processes = 0
 
@@ -108,44 +109,24 @@ class ExplorationSession:
         """Do nothing: a run closes its process."""
 
     async def publish(self, report: Report, generation: int) -> None:
-        """Send a report to the manager; repeat with back-off while bus or store have no room."""
-        message_id = log_messages.message_id(self.id, generation, report)
-        pause_s = _FIRST_PAUSE_S
-        while True:
-            try:
-                message = await self._offloaded(report, generation)
-                await self._send(message, message_id)
-            except OutOfRoomError as error:
-                self.log.warning("report waits for room", error=error.message)
-                await self.dependencies.clock.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LAST_PAUSE_S)
-            else:
-                self.dependencies.telemetry.report_sent(report)
-                return
-
-    async def _offloaded(self, report: Report, generation: int) -> inbox_pb2.InboxMessage:
-        """Return a report's message, large values stored; without room, report why it waits.
+        """Send a report to the manager; if it is too large, report a final failure instead.
 
         Raises:
-            OutOfRoomError: the blob store has no room.
+            ResourceExhaustedError: it is a final failure, and too large.
         """
         try:
-            return await self.values.offload(log_messages.report_to_proto(report))
-        except OutOfRoomError as error:
-            await self._report_delay(report, generation, error.message)
-            raise
+            await self._send(report, generation)
+        except ResourceExhaustedError as error:
+            if isinstance(report, GaveUp):
+                raise
+            await self._send(GaveUp(generation, error.message), generation)
 
-    async def _report_delay(self, report: Report, generation: int, reason: str) -> None:
-        """Publish once per report why it waits; do nothing if the bus has no room either."""
-        delayed = log_messages.message_id(self.id, generation, report)
-        if delayed != self._delayed:
-            with suppress(OutOfRoomError):
-                await self._send(log_messages.delay(generation, reason), f"{delayed}.waits")
-                self._delayed = delayed
-
-    async def _send(self, message: inbox_pb2.InboxMessage, message_id: str) -> None:
-        payload = message.SerializeToString()
-        await self.dependencies.inbox.publish(self.id, subjects.NAS, payload, message_id=message_id)
+    async def _send(self, report: Report, generation: int) -> None:
+        message_id = log_messages.message_id(self.id, generation, report)
+        await self._reports.publish(
+            generation, lambda: log_messages.report_to_proto(report), message_id
+        )
+        self.dependencies.telemetry.report_sent(report)
 
 
 class _Run:

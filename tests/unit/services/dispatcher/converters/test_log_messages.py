@@ -237,7 +237,6 @@ REPORTS: dict[str, answers.Report] = {
     "algorithm_failed": answers.CallFailed(Position(1, 0), "trial_end", "trace", skipped=True),
     "algorithm_diverged": answers.Diverged(Position(1, 0), 3, to_value(1), to_value(2)),
     "algorithm_gave_up": answers.GaveUp(1, "why"),
-    "algorithm_waits": answers.Waits(1, "no room", "e.1.GaveUp"),
     "parameters_generated": answers.Generated(Position(1, 0), "", (Suggestion(1, None, None),)),
 }
 
@@ -253,14 +252,6 @@ def test_reports_have_different_ids_and_repetitions_the_same() -> None:
     assert len(set(ids)) == len(ids)
     assert ids == [log_messages.message_id("exp", 1, report) for report in REPORTS.values()]
     assert log_messages.message_id("exp", 2, REPORTS["algorithm_gave_up"]) not in ids
-
-
-def test_each_delayed_report_has_a_delay_of_its_own() -> None:
-    first, second = (answers.Waits(1, "no room", one) for one in ("e.1.a", "e.1.b"))
-
-    assert log_messages.message_id("e", 1, first) != log_messages.message_id("e", 1, second)
-    waits = log_messages.report_to_proto(first).algorithm_waits
-    assert (waits.generation, waits.reason) == (1, "no room")
 
 
 def test_only_messages_are_payloads() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2
+from svc_common import algorithm_reports
 from svc_common.errors import FailedPreconditionError, OutOfRoomError, UnavailableError
 from svc_dispatcher.domain import commands as c
-from svc_dispatcher.sessions import experiment_session
 from tests.support.scripted_manager import ScriptedManager, experiment_ended, named, requested
 from tests.unit.services.dispatcher.sessions.conftest import LIMIT_S, SPACE, Bench, turns
 
@@ -130,7 +130,7 @@ async def test_parameters_wait_for_room_in_the_blob_store(bench: Bench) -> None:
 async def test_algorithm_whose_parameters_have_too_many_parts_is_given_up(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(experiment_session, "PARTS_LIMIT", 300)
+    monkeypatch.setattr(algorithm_reports, "PARTS_LIMIT", 300)
     space = {"x": {"_type": "choice", "_value": [[1] * 400]}}
     await bench.manager.create(space, tuner=named("Random"))
 

@@ -11,6 +11,7 @@ import pytest
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2, event_pb2
 from nni_wire.values import from_value
+from svc_common import algorithm_reports
 from svc_common.clock import ManualClock
 from svc_common.errors import FailedPreconditionError, OutOfRoomError
 from svc_common.messaging.memory import InMemoryBus
@@ -218,6 +219,21 @@ async def test_candidates_wait_for_room_in_the_blob_store(bench: Bench) -> None:
     (waits,) = bench.manager.all("algorithm_waits")
     assert (waits.generation, waits.reason) == (1, "no space to store the blob")
     assert not strategy.closed
+
+
+async def test_exploration_whose_candidate_has_too_many_parts_is_given_up(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(algorithm_reports, "PARTS_LIMIT", 300)
+    strategy = await bench.running()
+    strategy.say(Submitted(Candidate("large", {"sample": {"widths": [1] * 400}})))
+
+    await bench.manager.ask(1)
+    gave_up = await bench.manager.received("algorithm_gave_up")
+
+    assert gave_up.generation == 1
+    assert "the algorithm must have at most 300 parts" in gave_up.reason
+    assert bench.manager.all("parameters_generated") == []
 
 
 async def test_result_whose_blob_is_missing_does_not_stop_the_exploration(bench: Bench) -> None:
