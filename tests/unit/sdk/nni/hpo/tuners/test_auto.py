@@ -321,3 +321,9 @@ def test_several_objectives_are_refused_by_a_cost_aware_tuner(tuner: str) -> Non
             tuner_args={"cost_aware": True},
             optimize_mode={"a": "minimize", "b": "minimize"},
         )
+
+
+def test_hosts_know_what_it_learns_from() -> None:
+    assert AutoTuner.multi_objective
+    assert AutoTuner.imports_failures
+    assert AutoTuner.learns_stopped

@@ -1,13 +1,15 @@
 """Covariance matrix adaptation as a tuner."""
 
+import copy
 import math
 from itertools import pairwise
-from statistics import median
+from statistics import NormalDist, median
 
 import pytest
 
 from nni.hpo import CmaEs, RandomTuner, Study, Tuner
 from nni.hpo.json_value import JsonValue
+from nni.hpo.tuners._covariance import population_of
 
 SPACE = {
     **{f"x{i}": {"_type": "uniform", "_value": [-5, 10]} for i in range(4)},
@@ -125,3 +127,79 @@ def test_canceled_trials_enter_no_generation(event: str) -> None:
     tuner.trial_end(1, False, event="FAILED")
 
     assert losses_of_generation(tuner) == [math.inf]
+
+
+def test_user_prior_is_refused() -> None:
+    entry = {"_type": "uniform", "_value": [0, 1], "_prior": 0.5}
+
+    with pytest.raises(ValueError, match="_prior"):
+        CmaEs().update_search_space({"x": entry})
+
+
+@pytest.mark.parametrize(("count", "step"), [(1, 0.0), (2, 1 / 2), (3, 1 / 3), (8, 1 / 8)])
+def test_a_discrete_number_keeps_a_deviation_in_proportion_to_its_steps(
+    count: int, step: float
+) -> None:
+    space = {
+        "n": {"_type": "randint", "_value": [0, count]},
+        "x": {"_type": "uniform", "_value": [0, 1]},
+    }
+    tuner = CmaEs("minimize", population_size=4, seed=0)
+    tuner.update_search_space(space)
+
+    tuner.import_data(
+        [{"parameter": {"n": 0, "x": 0.5 + i / 1e4}, "value": float(i)} for i in range(80)]
+    )
+
+    found = tuner.state()["model"]["distribution"]
+    deviation = found["sigma"] * found["matrix"][0][0] ** 0.5
+    # A neighbour lies beyond half a step, which has the chance 1 / (2 * 4) on either side.
+    margin = 0.5 * step / NormalDist().inv_cdf(1 - 1 / 8)
+    assert deviation == pytest.approx(margin, abs=1e-3)
+
+
+@pytest.mark.parametrize(("factor", "larger"), [(1, 4), (2, 8), (3, 12)])
+def test_converged_search_starts_again_with_a_larger_population(factor: int, larger: int) -> None:
+    tuner = CmaEs("minimize", population_size=4, restart_factor=factor, seed=0)
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+    first = tuner.state()["model"]["distribution"]
+    known = {**tuner.state()}
+    known["model"] = {**known["model"], "distribution": {**first, "sigma": 1e-9}}
+    tuner.load_state(known)
+
+    tuner.import_data([{"parameter": {"x": 0.5}, "value": 1.0}] * 3)
+    assert tuner.state()["model"]["distribution"]["population"] == 4
+    tuner.import_data([{"parameter": {"x": 0.5}, "value": 1.0}])
+
+    again = tuner.state()["model"]["distribution"]
+    assert again["population"] == larger
+    assert (again["sigma"], again["generation"]) == (first["sigma"], 0)
+    assert again["mean"] != first["mean"]
+
+
+def test_defaults_are_the_documented_ones() -> None:
+    default, given = CmaEs(seed=0), CmaEs("maximize", population_of(6), 2, seed=0)
+    for tuner in (default, given):
+        tuner.update_search_space(SPACE)
+
+    proposed = [[best(tuner, 40)] for tuner in (default, given)]
+
+    assert proposed[0] == proposed[1]
+    assert default.state() == given.state()
+
+
+def test_open_trials_and_their_generation_survive_a_restart() -> None:
+    first, second = CmaEs("minimize", seed=1), CmaEs("minimize", seed=2)
+    for tuner in (first, second):
+        tuner.update_search_space(SPACE)
+    points = [first.generate_parameters(number) for number in range(12)]
+    for number in range(3):
+        first.receive_trial_result(number, points[number], float(number))
+
+    second.load_state(copy.deepcopy(first.state()))
+
+    for number in range(3, 12):
+        for tuner in (first, second):
+            tuner.receive_trial_result(number, points[number], float(number))
+    assert second.state() == first.state()
+    assert second.generate_parameters(12) == first.generate_parameters(12)

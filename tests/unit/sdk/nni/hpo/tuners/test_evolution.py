@@ -178,3 +178,10 @@ def test_better_than_random_search_with_many_trials() -> None:
 def test_bad_population_size_is_refused(population: Any) -> None:
     with pytest.raises(ValueError, match=r"population_size must be an int in \[1, 99999\]"):
         EvolutionTuner(population_size=population)
+
+
+def test_user_prior_is_refused() -> None:
+    entry = {"_type": "uniform", "_value": [0, 1], "_prior": 0.5}
+
+    with pytest.raises(ValueError, match="_prior"):
+        EvolutionTuner().update_search_space({"x": entry})

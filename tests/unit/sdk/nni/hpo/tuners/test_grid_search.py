@@ -132,3 +132,10 @@ def test_quantized_infinite_type_ends_when_no_grid_has_more() -> None:
 
     # The finest grid reaches probabilities of 2 ** -18, which lie 4.5 deviations from the mean.
     assert values == set(range(-4, 5))
+
+
+def test_user_prior_is_refused() -> None:
+    entry = {"_type": "randint", "_value": [0, 9], "_prior": 5}
+
+    with pytest.raises(ValueError, match="_prior"):
+        GridSearchTuner().update_search_space({"x": entry})

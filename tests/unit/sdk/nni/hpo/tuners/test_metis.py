@@ -108,3 +108,42 @@ def test_better_than_random_search() -> None:
     rival = median(best_of(RandomTuner(seed=seed), 30) for seed in range(3))
 
     assert metis < rival / 2
+
+
+def test_prepares_proposals() -> None:
+    assert MetisTuner.prepares
+
+
+@pytest.mark.parametrize(
+    ("given", "other"),
+    [
+        ({"no_candidates": False}, {"no_candidates": True}),
+        ({"exploration_probability": 0.9}, {"exploration_probability": 0.0}),
+        ({"cold_start_num": 10}, {"cold_start_num": 30}),
+        ({"optimize_mode": "maximize"}, {"optimize_mode": "minimize"}),
+    ],
+)
+def test_defaults_are_the_documented_ones(
+    given: dict[str, JsonValue], other: dict[str, JsonValue]
+) -> None:
+    default, same, different = (
+        taught(MetisTuner(seed=1, **arguments), hollow(15)) for arguments in ({}, given, other)
+    )
+
+    proposed = [
+        [tuner.generate_parameters(100 + number)["x"] for number in range(6)]
+        for tuner in (default, same, different)
+    ]
+
+    assert proposed[0] == proposed[1]
+    assert proposed[0] != proposed[2]
+
+
+def test_random_points_come_until_enough_results_are_known() -> None:
+    tuners = [taught(MetisTuner(cold_start_num=4, seed=3), hollow(count)) for count in (3, 4)]
+    rival = RandomTuner(seed=3)
+    rival.update_search_space(LINE)
+
+    drawn = rival.generate_parameters(0)
+
+    assert [tuner.generate_parameters(9) == drawn for tuner in tuners] == [True, False]

@@ -73,3 +73,10 @@ def test_no_point_is_proposed_twice() -> None:
 def test_population_must_hold_a_pair() -> None:
     with pytest.raises(ValueError, match=r"population_size must be an int in \[2, 99999\], got 1"):
         NSGA2(population_size=1)
+
+
+def test_user_prior_is_refused() -> None:
+    entry = {"_type": "uniform", "_value": [0, 1], "_prior": 0.5}
+
+    with pytest.raises(ValueError, match="_prior"):
+        NSGA2().update_search_space({"x": entry})

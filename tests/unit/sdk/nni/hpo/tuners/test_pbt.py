@@ -330,3 +330,31 @@ def test_released_folders_survive_a_restart() -> None:
     again.load_state(tuner.state())
 
     assert again.released_checkpoints() == tuner.released_checkpoints() != []
+
+
+def test_user_prior_is_refused() -> None:
+    entry = {"_type": "uniform", "_value": [0, 1], "_prior": 0.5}
+
+    with pytest.raises(ValueError, match="_prior"):
+        PBTTuner().update_search_space({"x": entry})
+
+
+def test_defaults_are_the_documented_ones() -> None:
+    default = PBTTuner(all_checkpoint_dir=str(ROOT), seed=0)
+    default.update_search_space(SPACE)
+    given = ready(10, factors=(1.2, 0.8), fraction=0.2, resample_probability=0.25)
+    later = Later()
+
+    steps = [[asked(tuner, range(11), later)] for tuner in (default, given)]
+    for tuner in (default, given):
+        for number in range(10):
+            finish(tuner, number, float(number))
+
+    assert [len(step) for (step,) in steps] == [10, 10]
+    assert steps[0] == steps[1]
+    assert asked(default, range(20, 29)) == asked(given, range(20, 29))
+
+
+def test_nested_choice_is_refused() -> None:
+    with pytest.raises(ValueError, match="nested choice is not supported by PBTTuner"):
+        PBTTuner().update_search_space({"m": {"_type": "choice", "_value": [{"_name": "a"}]}})

@@ -10,7 +10,7 @@ import pytest
 
 from nni.errors import NoMoreTrialError
 from nni.hpo import Study, Tuner
-from nni.hpo.base import Resumable
+from nni.hpo.base import DEFERRED, Resumable
 from nni.hpo.registry import factory
 from nni.hpo.search.driver import MetricCommand
 from nni.hpo.search.managed_tuner import SearchPlan, managed
@@ -270,3 +270,34 @@ def test_canceled_trials_are_no_failures_of_their_tuner(event: str) -> None:
     tuner.trial_end(1, False, event="FAILED")
 
     assert tuner.state()["shares"]["rewards"] == [[], [0]]
+
+
+def test_hosts_know_what_it_learns_from() -> None:
+    assert PortfolioTuner.imports_failures
+    assert PortfolioTuner.learns_stopped
+    assert not PortfolioTuner.multi_objective
+
+
+class Deferring(Notes):
+    """Tuner that proposes nothing at first, and notes how it can do so later."""
+
+    later: Any = None
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> Any:
+        self.later = kwargs.get("st_callback")
+        return DEFERRED
+
+
+@pytest.mark.parametrize("callback", [print, None])
+def test_a_deferred_proposal_comes_from_its_tuner_later(
+    notes: dict[str, Notes], callback: Any
+) -> None:
+    notes["TPE"] = deferring = Deferring("TPE")
+    tuner = PortfolioTuner(["TPE", "Random"])
+
+    answer = tuner.generate_parameters(0, st_callback=callback)
+
+    assert answer is DEFERRED
+    assert deferring.later is callback
+    assert tuner.proposer_of(0) == "TPE"
+    assert tuner.trials == {"TPE": 1, "Random": 0}

@@ -55,3 +55,32 @@ def test_values_within_a_branch_are_taken_over_one_by_one(seed: int) -> None:
 
     assert contains(space, found)
     assert (found["x"], found["y"], found["kind"]["q"]) == (0.5, 0.5, 0.125)
+
+
+def test_a_number_goes_towards_the_wanted_one_by_eight_halvings() -> None:
+    number = {"_type": "uniform", "_value": [0, 1]}
+    space = parse_space({"x": number, "_constraints": ["x <= 0.6"]})
+    left = []
+    for seed in range(40):
+        start = space.draw(Random(seed))["x"]
+
+        found = repaired(space, {"x": 1.0}, Random(seed))["x"]
+
+        left.append((0.6 - found) / (1.0 - start))
+
+    # What is left of the way is even in [0, 1 / 256): over half of that in one of 40 but for a
+    # chance of 2 ** -40.
+    assert min(left) >= 0
+    assert 1 / 512 < max(left) < 1 / 256
+
+
+def test_values_of_another_branch_are_not_copied() -> None:
+    space = parse_space({**SPACE, "_constraints": ["kind != 'b'", "x <= 0.5"]})
+    wanted = {"x": 0.9, "y": 0.25, "kind": "b"}
+
+    found = repaired(space, wanted, Random(0))
+
+    assert contains(space, found)
+    assert found["y"] == 0.25
+    assert found["kind"]["_name"] == "a"
+    assert wanted == {"x": 0.9, "y": 0.25, "kind": "b"}

@@ -126,3 +126,24 @@ def test_better_than_random_search() -> None:
     rival = median(best_of(RandomTuner(seed=seed), 40) for seed in range(9))
 
     assert smac < rival / 2
+
+
+def test_user_prior_is_refused() -> None:
+    entry = {"_type": "randint", "_value": [0, 9], "_prior": 5}
+
+    with pytest.raises(ValueError, match="_prior"):
+        SMACTuner().update_search_space({"x": entry})
+
+
+def test_nested_choice_is_refused() -> None:
+    space = {"m": {"_type": "choice", "_value": [{"_name": "a"}]}}
+
+    with pytest.raises(ValueError, match="nested choice is not supported by SMAC"):
+        SMACTuner().update_search_space(space)
+
+
+def test_proposals_repeat_by_default_and_mode_is_maximize() -> None:
+    default, given = SMACTuner(seed=0), SMACTuner("maximize", config_dedup=False, seed=0)
+
+    assert best_of(default, 12) == best_of(given, 12)
+    assert len(generate(default, range(20, 40)).parameters) == 20

@@ -1,5 +1,6 @@
 """Maximisation of acquisition functions over spaces, flat, discrete, constrained and branched."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,13 +9,18 @@ import pytest
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace, VectorKey, vector_key
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.feasibility import Feasibility
 from nni.hpo.models.gp_regression import GPPosterior, Kernel, gp_posterior
 from nni.hpo.models.loss_model import LossModel
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.plateaus import KnownPlateaus
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners.bayesian.acquisition import confidence_bound, expected_improvement
-from nni.hpo.tuners.bayesian.acquisition_optimizer import AcquisitionOptimizer, LossAcquisition
+from nni.hpo.tuners.bayesian.acquisition_optimizer import (
+    AcquisitionOptimizer,
+    LossAcquisition,
+    weighted_by_success,
+)
 from nni.hpo.tuners.bayesian.candidates import global_candidates, whole_region
 from nni.hpo.tuners.bayesian.search_budget import SearchBudget
 
@@ -243,3 +249,59 @@ def test_a_vector_whose_result_is_known_has_a_lower_value() -> None:
     plain = acquisition.values(candidate)
     assert knowing.values(candidate) == pytest.approx(plain + np.log(1 - 0.75**2))
     assert knowing.values(vectors[:5]) == pytest.approx(acquisition.values(vectors[:5]))
+
+
+def test_log_weight_of_success_is_added_where_it_is_known() -> None:
+    space = space_of(SQUARE)
+    plain = LossAcquisition(space, bowl(), LOWEST, 0.0)
+    feasibility = Feasibility(bowl((0.8, 0.2)), 0.0, 0.1, math.log(0.7), math.log(0.2))
+    vectors = np.random.default_rng(2).random((5, 2))
+
+    found = weighted_by_success(space, plain, feasibility)
+
+    assert weighted_by_success(space, plain, None) is plain
+    weights = feasibility.log_weight(vectors)
+    assert found.values(vectors) == pytest.approx(plain.values(vectors) + weights)
+    value, gradient = found.value_and_gradient(vectors[0])
+    own, slope = plain.value_and_gradient(vectors[0])
+    weight, weight_slope = feasibility.log_weight_and_gradient(vectors[0])
+    assert value == pytest.approx(own + weight)
+    assert gradient == pytest.approx(slope + weight_slope)
+
+
+@dataclass(frozen=True)
+class RisingAcquisition:
+    """Acquisition that is the sum of the coordinates."""
+
+    slope: float = 1.0
+
+    def values(self, vectors: Floats) -> Floats:
+        """Return the sums."""
+        found: Floats = vectors.sum(axis=1)
+        return found
+
+    def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
+        """Return the sum and its gradient."""
+        return self.slope * float(features.sum()), np.full_like(features, self.slope)
+
+
+def test_moves_to_four_better_neighbours_at_most() -> None:
+    space = space_of({"x": {"_type": "randint", "_value": [0, 10]}})
+    search = AcquisitionOptimizer(space, RisingAcquisition(0.0), set(), SearchBudget(1, 1, 1))
+
+    ends = [
+        search.best_from(space.encode({"x": x})[None, :], whole_region(space), discrete=discrete)
+        for x, discrete in ((2, True), (7, True), (2, False))
+    ]
+
+    assert [space.decode(end)["x"] for end in ends if end is not None] == [6, 9, 2]
+
+
+def test_a_way_against_a_constraint_is_halved_eight_times() -> None:
+    space = space_of({"x": {"_type": "uniform", "_value": [0, 1]}, "_constraints": ["x <= 0.7021"]})
+    search = AcquisitionOptimizer(space, RisingAcquisition(), set(), SearchBudget(1, 1, 40))
+
+    end = search.best_from(np.array([[0.0]]), whole_region(space), discrete=False)
+
+    assert end is not None
+    assert end.tolist() == [179 / 256]

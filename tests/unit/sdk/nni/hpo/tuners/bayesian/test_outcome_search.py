@@ -9,6 +9,7 @@ import pytest
 from nni.hpo import GPTuner, Study
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import objectives_of
+from nni.hpo.tuners.bayesian.outcome_search import OutcomeSearch
 
 SPACE = {f"x{i}": {"_type": "uniform", "_value": [0, 1]} for i in range(3)}
 MODES = {"near": "minimize", "far": "minimize"}
@@ -174,3 +175,7 @@ def test_new_space_keeps_the_results_that_fit() -> None:
 
     assert len(tuner.state()["observed"]) == 6
     assert tuner.generate_parameters(9)["x0"] <= 0.5
+
+
+def test_prepares_proposals() -> None:
+    assert OutcomeSearch.prepares

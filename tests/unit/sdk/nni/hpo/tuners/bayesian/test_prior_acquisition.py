@@ -63,3 +63,12 @@ def test_gradient_is_that_of_the_values() -> None:
     above, below = acquisition.values(vector + shifts), acquisition.values(vector - shifts)
     assert gradient == pytest.approx((above - below) / (2 * step), abs=1e-4)
     assert value == pytest.approx(acquisition.values(vector[None, :])[0])
+
+
+def test_prior_has_its_plain_weight_after_ten_results() -> None:
+    found = weighted_by_prior(Slope(), PRIOR, 10)
+
+    vectors = np.array([[0.2, 0.4], [0.7, 0.1]])
+    assert found.values(vectors) == pytest.approx(
+        Slope().values(vectors) + PRIOR.log_ratio(vectors)
+    )

@@ -136,3 +136,96 @@ def test_good_and_seldom_tried_options_are_explored_most() -> None:
     assert good + middle + bad + untried == pytest.approx(1)
     assert untried > good > middle
     assert good > bad
+
+
+def record(region: TrustRegion, *improved: bool) -> float:
+    for one in improved:
+        region.record(region.size, improved=one)
+    return region.size
+
+
+@pytest.mark.parametrize(
+    ("axes", "improved", "factor"),
+    [
+        (1, (False,), 1),
+        (1, (False, False), 0.5),
+        (5, (False, False), 0.5),
+        (6, (False, False), 1),
+        (6, (False, False, False), 0.5),
+        (2, (False, True, False), 1),
+        (2, (True, True), 1),
+        (2, (True, True, True), 2),
+        (2, (True, True, False, True), 1),
+        (2, (True, True, True, True, True), 2),
+        (2, (True,) * 6, 2),
+        (2, (True, True, True, False, False, False, False), 0.5),
+    ],
+)
+def test_region_doubles_after_three_successes_in_a_row_and_halves_after_enough_failures(
+    axes: int, improved: tuple[bool, ...], factor: float
+) -> None:
+    assert record(TrustRegion(axes=axes), *improved) == 0.8 * factor
+
+
+def test_region_starts_again_below_its_least_size() -> None:
+    region = TrustRegion(axes=1)
+
+    sizes = [record(region, False, False) for _ in range(7)]
+
+    assert sizes == [0.8 / 2**n for n in range(1, 7)] + [0.8]
+
+
+@pytest.mark.parametrize(
+    ("gains", "gained", "stale"),
+    [
+        ([0.0] * 7, 1.0, False),
+        ([0.0] * 8, 1.0, True),
+        ([0.0] * 8, 0.0, True),
+        ([0.0] * 7 + [1.0], 1000.0, True),
+        ([0.0] * 7 + [1.0], 999.0, False),
+        ([9.0] + [0.0] * 8, 1.0, True),
+    ],
+)
+def test_search_is_stale_if_eight_proposals_gained_a_thousandth_at_most(
+    gains: list[float], gained: float, stale: bool
+) -> None:
+    progress = RecentGains()
+    progress.gains.extend(gains)
+
+    assert progress.stale(gained) is stale
+
+
+def test_shares_of_the_modes_of_a_stale_search() -> None:
+    rng, count = np.random.default_rng(1), 4000
+
+    drawn = Counter(
+        next_mode(rng, density_share=0.2, local_share=0.75, stale=True, has_options=True)
+        for _ in range(count)
+    )
+
+    # Standard deviation of a share of 4000 draws: at most 0.008; four of them.
+    expected = {
+        "density": 0.2,
+        "option": 0.8 * 0.45,
+        "explore": 0.8 * 0.35,
+        "local": 0.8 * 0.2 * 0.75,
+        "global": 0.8 * 0.2 * 0.25,
+    }
+    assert {mode: share / count for mode, share in drawn.items()} == pytest.approx(
+        expected, abs=0.032
+    )
+
+
+def test_an_option_is_weighted_by_the_rank_of_its_best_result_and_its_number() -> None:
+    losses = np.array([1.0, 2.0, 2.0, 4.0])
+    masks = [
+        np.array([True, False, False, True]),
+        np.array([False, True, True, False]),
+        np.zeros(4, dtype=bool),
+    ]
+
+    found = option_weights(losses, masks)
+
+    # Rank among the three distinct losses: 0, 1 / 3; an untried option counts as the best.
+    weights = np.array([1 / 3**0.5, np.exp(-4 / 3) / 3**0.5, 1.0])
+    assert found == pytest.approx(weights / weights.sum())

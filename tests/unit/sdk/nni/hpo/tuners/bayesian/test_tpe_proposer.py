@@ -9,7 +9,9 @@ import pytest
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace, vector_key
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.cost_model import CostModel
+from nni.hpo.models.cost_model import CostModel, CostPrediction
+from nni.hpo.models.gp_regression import Kernel, gp_posterior
+from nni.hpo.models.matern import Matern
 from nni.hpo.models.plateaus import KnownPlateaus
 from nni.hpo.space.parser import parse_space, place
 from nni.hpo.tuners.bayesian.tpe_proposer import TPEProposer
@@ -101,3 +103,30 @@ def test_of_several_proposals_a_cheap_one_is_accepted() -> None:
             found.append(float(vector[0]))
 
     assert np.mean(draws[1]) < np.mean(draws[0])
+
+
+def test_of_proposals_that_cost_the_same_the_first_is_accepted() -> None:
+    inputs, space = np.linspace(0, 1, 20)[:, None], space_of(LINE)
+    kernel = Kernel(np.arange(1), Matern.of(2.5))
+    posterior = gp_posterior(inputs, np.full(20, 3.0), kernel, np.array([0.0, np.log(1e-6), 2.0]))
+    same = CostPrediction(posterior, spread=1.0, exponent=1.0)
+
+    for seed in range(5):
+        vector = taught(seed).propose_by_cost(space, set(), None, same, Random(seed))
+
+        assert vector is not None
+        assert vector.tolist() == proposed(taught(seed)).tolist()
+
+
+def test_nothing_is_accepted_where_every_result_is_known() -> None:
+    inputs, space = np.linspace(0, 1, 20)[:, None], space_of(LINE)
+    cost = CostModel(np.arange(1)).predict(inputs, 100 ** inputs[:, 0], exponent=1.0)
+    everything = KnownPlateaus(np.array([np.inf]), np.array([[0.5]]))
+
+    assert taught().propose_by_cost(space, set(), everything, cost, Random(0)) is None
+
+
+def test_space_of_eighty_numbers_has_not_many_yet() -> None:
+    space = space_of({f"x{index}": NUMBER for index in range(80)})
+
+    assert TPEProposer(0).share(space) == 0.15

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from nni.algorithms.hpo.networkmorphism_tuner import graph as documented
-from nni.hpo.tuners.network_morphism.graph import json_to_graph
+from nni.hpo.tuners.network_morphism.graph import Graph, json_to_graph
+from nni.hpo.tuners.network_morphism.layers import Layer
 from nni.hpo.tuners.network_morphism.morphs import default_graph
 from nni.networkmorphism_tuner import graph as older
 
@@ -112,3 +113,29 @@ def test_what_is_no_graph_is_refused(change: dict[str, Any], word: str) -> None:
 def test_text_that_is_no_json_is_refused() -> None:
     with pytest.raises(ValueError, match="Expecting"):
         json_to_graph("{")
+
+
+def test_a_layer_of_two_inputs_lists_them_and_one_of_one_does_not() -> None:
+    layers = (
+        Layer("StubDense", (0,), (6, 6)),
+        Layer("StubAdd", (0, 1)),
+        Layer("StubDense", (2,), (6, 4)),
+    )
+
+    document = Graph((6,), layers).document()
+
+    assert [entry for _, entry in document["layer_list"]] == [
+        ["StubDense", 0, 1, 6, 6],
+        ["StubAdd", [0, 1], 2],
+        ["StubDense", 2, 3, 6, 4],
+    ]
+    assert document["layer_id_to_input_node_ids"] == {"0": [0], "1": [0, 1], "2": [2]}
+    assert document["layer_id_to_output_node_ids"] == {"0": [1], "1": [2], "2": [3]}
+    assert document["adj_list"] == {"0": [[1, 0], [2, 1]], "1": [[2, 1]], "2": [[3, 2]], "3": []}
+    assert document["reverse_adj_list"] == {
+        "0": [],
+        "1": [[0, 0]],
+        "2": [[0, 1], [1, 1]],
+        "3": [[2, 2]],
+    }
+    assert document["weighted"] is False

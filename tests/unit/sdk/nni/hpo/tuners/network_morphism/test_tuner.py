@@ -149,3 +149,12 @@ def test_it_says_when_nothing_is_small_enough() -> None:
 
     with pytest.raises(NoMoreTrialError, match="no architecture is left"):
         limited.generate_parameters(1)
+
+
+def test_missing_folders_above_that_of_the_models_are_made(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+
+    played(small(path=str(folder)), 2)
+
+    assert len(list(tmp_path.rglob("0.json"))) == 1
+    assert (next(tmp_path.rglob("0.json")).parent / "best_model.txt").exists()
