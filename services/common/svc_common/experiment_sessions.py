@@ -138,8 +138,9 @@ class ExperimentSessions:
     async def _serve_to_its_end(session: ExperimentSession) -> bool:
         try:
             await session.serve()
-        except UnavailableError:
-            raise
+        except UnavailableError as error:  # of a disk, too: only a closed bus ends this process
+            get_logger().warning("session waits", experiment=session.id, error=error.message)
+            return False
         except Exception:  # noqa: BLE001 - rim: a failure of one experiment must not reach the others
             get_logger().exception("experiment session failed", experiment=session.id)
             return False

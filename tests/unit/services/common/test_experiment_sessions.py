@@ -9,6 +9,7 @@ import pytest
 
 from nni_proto.experiment.v1 import event_pb2
 from svc_common.clock import ManualClock
+from svc_common.errors import UnavailableError
 from svc_common.experiment_sessions import ExperimentSessions, SessionKind
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.ports import LogMessage
@@ -22,9 +23,10 @@ BEGIN, END, NOISE = (
 class RecordingSession:
     """Session that records what it gets, and ends with the log."""
 
-    def __init__(self, experiment_id: str, failures: int = 0) -> None:
+    def __init__(self, experiment_id: str, failures: int, failure: Exception) -> None:
         self.id = experiment_id
         self.failures = failures
+        self.failure = failure
         self.delivered: list[bytes] = []
         self.closed = False
         self._over = asyncio.Event()
@@ -37,7 +39,7 @@ class RecordingSession:
     async def serve(self) -> None:
         if self.failures:
             self.failures -= 1
-            raise RuntimeError("a defect")
+            raise self.failure
         await self._over.wait()
 
     async def aclose(self) -> None:
@@ -51,6 +53,7 @@ class Bench:
         self.bus, self.clock = InMemoryBus(), ManualClock()
         self.opened: list[RecordingSession] = []
         self.failures = 0
+        self.failure: Exception = RuntimeError("a defect")
         self._sequences: dict[str, int] = {}
         self._tasks = TaskOwner(lambda _, error: pytest.fail(repr(error)))
         kind = SessionKind(self._open, lambda one: one == BEGIN, self._ends)
@@ -80,7 +83,7 @@ class Bench:
         await self.sessions.aclose()
 
     def _open(self, experiment_id: str) -> RecordingSession:
-        self.opened.append(RecordingSession(experiment_id, self.failures))
+        self.opened.append(RecordingSession(experiment_id, self.failures, self.failure))
         return self.opened[-1]
 
     @staticmethod
@@ -121,8 +124,11 @@ async def test_session_begins_and_ends_with_its_log(bench: Bench) -> None:
     await bench.until_opened(2)
 
 
-async def test_session_that_fails_is_served_again_after_a_pause(bench: Bench) -> None:
-    bench.failures = 1
+@pytest.mark.parametrize("failure", [RuntimeError("a defect"), UnavailableError("read-only disk")])
+async def test_session_that_fails_is_served_again_after_a_pause(
+    bench: Bench, failure: Exception
+) -> None:
+    bench.failures, bench.failure = 1, failure
     bench.start()
     await bench.append(BEGIN)
     await bench.until_opened(1)
