@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nni.hpo.importance import MOST_TRIALS, importances
+from nni.hpo.importance import MOST_TRIALS, columns_of, importances
 from nni.hpo.space.parser import parse_space
 
 SPACE: dict[str, Any] = {
@@ -110,3 +110,35 @@ def test_too_few_or_equal_results_are_refused() -> None:
 def test_results_of_another_form_are_refused() -> None:
     with pytest.raises(TypeError, match="the result of optimize, or a Study; got int"):
         importances(SPACE, 5)
+
+
+@pytest.mark.parametrize(
+    ("placed", "coordinates", "scaled"),
+    [
+        ({"n": 5.0, "u": 2.5, "l": 10.0, "c": 2}, [0.5, 0.25, 0.5, 2.0], [0.5, 0.25, 0.5, 1.0]),
+        (
+            {"n": 7.0, "u": 0.0, "l": 1.0, "c": 1},
+            [0.8413447, 0.0, 0.0, 1.0],
+            [0.8413447, 0, 0, 0.5],
+        ),
+        ({"n": 1.0, "u": 10.0, "l": 100.0, "c": 0}, [0.0227501, 1, 1, 0], [0.0227501, 1, 1, 0]),
+        ({}, [0.5, 0.5, 0.5, 0.0], [0.5, 0.5, 0.5, 0.0]),
+    ],
+)
+def test_coordinate_is_the_quantile_of_the_prior_or_the_position_of_an_option(
+    placed: dict[str, Any], coordinates: list[float], scaled: list[float]
+) -> None:
+    columns = columns_of(
+        parse_space(
+            {
+                "n": {"_type": "normal", "_value": [5, 2]},
+                "u": {"_type": "uniform", "_value": [0, 10]},
+                "l": {"_type": "loguniform", "_value": [1, 100]},
+                "c": {"_type": "choice", "_value": ["a", "b", "c"]},
+            }
+        )
+    )
+
+    assert [column.options for column in columns] == [0, 0, 0, 3]
+    assert [one.coordinate(placed) for one in columns] == pytest.approx(coordinates, abs=1e-6)
+    assert [one.unit_coordinate(placed) for one in columns] == pytest.approx(scaled, abs=1e-6)

@@ -1,5 +1,7 @@
 """Asynchronous successive halving."""
 
+import math
+
 import pytest
 
 from nni.hpo import ASHA, MOASHA, commands
@@ -133,12 +135,13 @@ def test_results_after_the_last_rung_are_ignored() -> None:
     assert driver.stopped == []
 
 
-def test_brackets_begin_at_different_budgets() -> None:
-    driver = AdvisorDriver(ASHA("minimize", max_budget=9, brackets=3, seed=0), SPACE)
+@pytest.mark.parametrize(
+    ("brackets", "budgets"), [(1, {1}), (2, {1, 3}), (3, {1, 3, 9}), (4, {1, 3, 9})]
+)
+def test_brackets_begin_at_different_budgets(brackets: int, budgets: set[int]) -> None:
+    driver = AdvisorDriver(ASHA("minimize", max_budget=9, brackets=brackets, seed=0), SPACE)
 
-    budgets = {job["parameters"]["TRIAL_BUDGET"] for job in driver.request(60)}
-
-    assert budgets == {1, 3, 9}
+    assert {job["parameters"]["TRIAL_BUDGET"] for job in driver.request(60)} == budgets
 
 
 def test_several_objectives_promote_what_is_not_beaten() -> None:
@@ -184,3 +187,74 @@ def test_names_of_its_own_keys_are_reserved() -> None:
 
     with pytest.raises(ValueError, match="reserved in ASHA"):
         validate("advisor", "ASHA", {}, space)
+
+
+class Recorder:
+    """Searcher that draws 0.5 and records what it learns."""
+
+    def __init__(self) -> None:
+        self.learnt: list[tuple[int, float]] = []
+
+    def draw(self) -> JsonValue:
+        return {"x": 0.5}
+
+    def learn(self, budget: int, configuration: JsonValue, loss: float) -> None:
+        assert configuration == {"x": 0.5}
+        self.learnt.append((budget, loss))
+
+
+@pytest.mark.parametrize(
+    ("mode", "intermediate", "final", "learnt"),
+    [
+        ("stopping", [], 0.25, [(9, 0.25)]),
+        ("stopping", [3.0], 0.25, [(1, 3.0), (9, 0.25)]),
+        ("stopping", [3.0], None, [(1, 3.0)]),
+        ("stopping", [3.0, 2.0, 1.0], 0.25, [(1, 3.0), (3, 1.0), (9, 0.25)]),
+        (
+            "stopping",
+            [9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0],
+            0.25,
+            [(1, 9.0), (3, 7.0), (9, 1.0)],
+        ),
+        ("promotion", [3.0], 0.25, [(1, 0.25)]),
+        ("promotion", [3.0], None, [(1, math.inf)]),
+    ],
+)
+def test_result_of_a_trial_that_ends_counts_at_its_budget(
+    mode: str, intermediate: list[float], final: float | None, learnt: list[tuple[int, float]]
+) -> None:
+    advisor = ASHA("minimize", max_budget=9, mode=mode, seed=0)
+    driver = StopCounter(advisor)
+    advisor._searcher = recorder = Recorder()
+    (job,) = driver.request()
+    for sequence, value in enumerate(intermediate):
+        driver.reported(job, sequence, value)
+    if final is not None:
+        driver.report(job, final)
+        driver.report(job, final - 1)
+    driver.end(job)
+
+    assert recorder.learnt == learnt
+    assert driver.stopped == []
+
+
+def test_stopped_trial_is_not_recorded_again_when_it_ends() -> None:
+    advisor = ASHA("minimize", max_budget=9, mode="stopping", seed=0)
+    driver = StopCounter(advisor)
+    advisor._searcher = recorder = Recorder()
+    for job, value in zip(driver.request(3), (1.0, 2.0, 3.0), strict=True):
+        driver.reported(job, 0, value)
+    driver.report(job, 3.0)
+    driver.end(job)
+
+    assert driver.stopped == [f"trial-{job['parameter_id']}"]
+    assert recorder.learnt == [(1, 1.0), (1, 2.0), (1, 3.0)]
+
+
+def test_priors_of_the_user_are_refused() -> None:
+    space = {"x": {**SPACE["x"], "_prior": 0.5}}
+
+    with pytest.raises(ValueError, match="ASHA"):
+        validate("advisor", "ASHA", {}, space)
+    with pytest.raises(ValueError, match="ASHA"):
+        AdvisorDriver(ASHA(), space)

@@ -192,8 +192,8 @@ def test_places_of_failed_trials_are_avoided() -> None:
     assert crashes < 15  # of 100; half of the prior crashes
 
 
-def draws_after(event: str) -> list[Any]:
-    """Return draws of the prior after trials of which those with a negative x ended so."""
+def after(event: str) -> tuple[AdvisorDriver, BOHB]:
+    """Return an advisor after trials of which those with a negative x ended so."""
     advisor = BOHB("minimize", 1, 9, 3, random_fraction=1.0, seed=0)
     host = AdvisorDriver(advisor, PLANE)
     for _ in range(60):
@@ -201,6 +201,12 @@ def draws_after(event: str) -> list[Any]:
         if job["parameters"]["x"] >= 0:
             host.report(job, distance(job["parameters"]))
         host.end(job, "SUCCEEDED" if job["parameters"]["x"] >= 0 else event)
+    return host, advisor
+
+
+def draws_after(event: str) -> list[Any]:
+    """Return draws of the prior after trials of which those with a negative x ended so."""
+    _, advisor = after(event)
     return [advisor.get_config()["x"] for _ in range(40)]
 
 
@@ -263,3 +269,13 @@ def test_damaged_file_is_refused(tmp_path: Path) -> None:
 def test_spaces_that_it_does_not_support_are_refused(space: JsonValue, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         AdvisorDriver(BOHB(), space)
+
+
+def test_new_space_keeps_failures_that_fit() -> None:
+    host, advisor = after("FAILED")
+
+    for high in (2, 3):
+        host.update_search_space({**PLANE, "y": {"_type": "uniform", "_value": [-1, high]}})
+
+    # Half of 200 draws of the prior, less four standard deviations of 7.
+    assert sum(advisor.get_config()["x"] < 0 for _ in range(200)) < 72

@@ -81,6 +81,7 @@ def test_model_needs_two_numbers_and_enough_results() -> None:
     results.add(row(0.6, 0), 2.0)
 
     assert results.can_model(3)
+    assert results.can_model(4)
     assert not results.can_model(5)
 
 
@@ -189,3 +190,23 @@ def test_the_prior_weighs_as_much_as_one_good_result() -> None:
         drawn = Row(0, tuple(points[0].tolist()), tuple(options[0].tolist()))
         proposed = propose(SPACE, results, one, np.random.default_rng(seed))
         assert proposed == SPACE.configuration(drawn)
+
+
+def test_best_share_makes_the_good_density_and_the_rest_the_bad_one() -> None:
+    results, rng = Results(SPACE.frame), np.random.default_rng(5)
+    for loss in range(40):
+        results.add(row(float(rng.random()), int(rng.integers(3))), float(loss))
+    ours = settings(num_samples=64)
+    # 15 % of 40 are 6, 85 % are 34; the prior weighs as much as one good result.
+    good, bad = (
+        density(SPACE.frame, *rows, ours.min_bandwidth, 1 / 7)
+        for rows in (results.best(6), results.worst(34))
+    )
+
+    for seed in range(40):
+        drawn = widened(good, ours.bandwidth_factor).draw(64, np.random.default_rng(seed))
+        ratio = good.log_density(*drawn) - bad.log_density(*drawn)
+        best = int(ratio.argmax())
+        expected = Row(0, tuple(drawn[0][best].tolist()), tuple(drawn[1][best].tolist()))
+        proposed = propose(SPACE, results, ours, np.random.default_rng(seed))
+        assert proposed == SPACE.configuration(expected)

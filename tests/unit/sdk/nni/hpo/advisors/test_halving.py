@@ -150,3 +150,14 @@ def test_bracket_is_finished_after_its_last_round() -> None:
     assert open_before
     assert bracket.finished
     assert jobs_of(bracket) == []
+
+
+def test_bracket_promotes_after_complete_rounds_only_unless_it_is_asynchronous() -> None:
+    rounds = (Round(4, 1), Round(2, 2))
+    plain, early = Bracket(0, rounds), Bracket(0, rounds, asynchronous=True)
+    for bracket in (plain, early):
+        for job in jobs_of(bracket)[:2]:
+            bracket.end(job, job.index, float(job.index))
+
+    assert [job.budget for job in jobs_of(plain)] == []
+    assert [job.budget for job in jobs_of(early)] == [2]

@@ -67,7 +67,7 @@ def test_request_waits_for_results_unless_brackets_are_parallel() -> None:
     parallel, _ = driven(parallel=True)
 
     assert len(serial.request(3)) == 2
-    assert len(parallel.request(3)) == 3
+    assert [job["parameter_id"] for job in parallel.request(3)] == ["0_0_0", "0_0_1", "1_0_0"]
 
 
 def test_metric_of_an_unknown_type_is_refused() -> None:
@@ -116,3 +116,47 @@ def test_keys_of_the_advisor_are_taken_away() -> None:
 def test_reserved_names_and_branches_are_refused(space: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="Hyperband"):
         flat_space(space, "Hyperband")
+
+
+class Wide(Counting):
+    """Has a first round of four."""
+
+    def rounds(self, number: int) -> tuple[Round, ...]:
+        return (Round(4, 1), Round(2, 4))
+
+
+@pytest.mark.parametrize(("arguments", "budget"), [({}, 1), ({"asynchronous": True}, 4)])
+def test_asynchronous_advisor_promotes_before_a_round_is_complete(
+    arguments: dict[str, bool], budget: int
+) -> None:
+    host = AdvisorDriver(Wide(parallel=True, **arguments), SPACE)
+    for job in host.request(4)[:2]:
+        finish(host, job, 0.5)
+
+    (following,) = host.request()
+
+    assert following["parameters"]["TRIAL_BUDGET"] == budget
+
+
+def test_folders_are_released_once_their_bracket_is_finished() -> None:
+    host, advisor = driven(checkpoints=True)
+    first, second = host.request(2)
+    finish(host, first, 0.9)
+    finish(host, second, 0.1)
+    while_open = advisor.released_checkpoints()
+    (last,) = host.request(1)
+    finish(host, last, 0.1)
+
+    folders = [job["parameters"]["save_checkpoint_dir"] for job in (first, second, last)]
+    assert while_open == []
+    assert sorted(advisor.released_checkpoints()) == sorted(folders)
+    assert advisor.released_checkpoints() == []
+
+
+def test_advisor_without_checkpoints_releases_none_and_passes_none_on() -> None:
+    host, advisor = driven()
+    (job, _) = host.request(2)
+    finish(host, job, 0.9)
+
+    assert job["parameters"].keys() == {"x", "TRIAL_BUDGET"}
+    assert advisor.released_checkpoints() == []

@@ -30,7 +30,10 @@ def test_parameters_are_read() -> None:
         "categorical",
         ("rbf", "linear"),
     )
+    assert (kernel.low, kernel.high, kernel.log, kernel.default) == (0, 0, False, "rbf")
+    assert (size.low, size.high, size.log) == (0, 0, False)
     assert (size.kind, size.options, size.default) == ("ordinal", ("small", "large"), "small")
+    assert (degree.options, degree.log, gamma.default) == ((), False, 0.1)
     assert (degree.kind, degree.low, degree.high, degree.default) == ("integer", 1, 5, 3)
     assert (gamma.kind, gamma.low, gamma.high, gamma.log) == ("real", 1e-4, 10, True)
 

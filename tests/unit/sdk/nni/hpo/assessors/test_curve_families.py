@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nni.hpo.assessors._curve_families import FAMILIES, Curve, Family
+from nni.hpo.assessors._curve_families import FAMILIES, Curve, Family, _half_way, _limit
 
 X = np.arange(1.0, 11.0)
 EXAMPLES: dict[str, tuple[tuple[float, ...], Curve]] = {
@@ -52,3 +52,18 @@ def test_guess_is_a_curve_at_the_height_of_the_data(family: Family) -> None:
 
     assert len(family.guess(X, y)) == len(theta)
     assert np.abs(guessed - y).max() < 0.6
+
+
+@pytest.mark.parametrize(
+    ("y", "x"),
+    [([0, 1, 5, 8, 10], 3.0), ([0, 1, 4, 8, 10], 4.0), ([2, 2, 4, 6, 5], 3.0), ([1, 1, 1], 1.0)],
+)
+def test_half_of_the_rise_is_covered_at_the_first_point_that_reaches_it(
+    y: list[float], x: float
+) -> None:
+    assert _half_way(np.arange(1.0, len(y) + 1), np.array(y, dtype=np.float64)) == x
+
+
+@pytest.mark.parametrize("y", [[0.1, 0.9], [-3.0, -2.0], [0.5, 0.5], [-1.0, 0.0]])
+def test_guessed_limit_is_a_little_above_all_values(y: list[float]) -> None:
+    assert max(y) < _limit(np.array(y)) <= max(y) + 0.5 * max(abs(max(y)), max(y) - min(y))

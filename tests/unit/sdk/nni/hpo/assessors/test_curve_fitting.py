@@ -46,6 +46,26 @@ def test_fits_only_from_the_start_step_and_at_every_gap() -> None:
     assert answers == [Good] * 5 + [Bad, Good, Bad, Good, Bad, Good, Bad]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "checked"),
+    [
+        ({"start_step": 5, "gap": 3}, [5, 8, 11]),
+        ({"start_step": 0, "gap": 5}, [5, 10]),
+        ({"start_step": 1, "gap": 4}, [1, 5, 9]),
+        ({}, [6, 7, 8, 9, 10, 11, 12]),
+    ],
+)
+def test_gaps_are_counted_from_the_start_step(
+    arguments: dict[str, int], checked: list[int]
+) -> None:
+    assessor = with_best(Counting(0.0, **arguments), 0.9)
+
+    for length in range(1, 13):
+        assessor.assess_trial("a", curve(length))
+
+    assert assessor.checked == checked
+
+
 @pytest.mark.claim("hpo", 29)
 def test_smooth_curve_is_extrapolated() -> None:
     predicted = CurvefittingAssessor(epoch_num=20).predicted(curve(10))

@@ -60,3 +60,19 @@ def test_prediction_of_what_is_known_is_near_it() -> None:
     curve = 0.9 - 0.5 / X
 
     assert predict(curve, 12, 0) == pytest.approx(curve[-1], abs=0.02)
+
+
+def test_prediction_is_in_the_unit_of_the_curve() -> None:
+    curve = 0.9 - 0.5 / X
+    predicted = predict(curve, 20, 0)
+
+    # A power of two changes no digit of a float.
+    assert predicted is not None
+    assert predict(1024 * curve, 20, 0) == 1024 * predicted
+
+
+@pytest.mark.parametrize("value", [0.0, -2.0])
+def test_constant_curve_is_predicted_to_stay(value: float) -> None:
+    predicted = predict(np.full(12, value), 20, 0)
+
+    assert predicted is None or predicted == pytest.approx(value, abs=0.01)

@@ -109,3 +109,26 @@ def test_advice_that_may_not_have_arrived_is_given_again() -> None:
     hosting(said).restore(state)
 
     assert said == [{"stop": "t3"}]
+
+
+def test_digest_is_that_of_the_loaded_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "algorithm.json"
+    CheckpointFile(path, {"seed": 1}).save([3, 0], {}, digest=7)
+    fitting, other = CheckpointFile(path, {"seed": 1}), CheckpointFile(path, {"seed": 2})
+    before = fitting.digest
+    fitting.load()
+    other.load()
+
+    assert (before, fitting.digest, other.digest) == (0, 7, 0)
+
+
+@pytest.mark.parametrize(("log_end", "fits"), [([3, 0], True), ([2, 9], False), ([3, 1], True)])
+def test_checkpoint_beyond_the_log_is_deleted(
+    tmp_path: Path, log_end: list[int], fits: bool
+) -> None:
+    path = tmp_path / "algorithm.json"
+    CheckpointFile(path, {}).save([3, 0], {})
+
+    found = CheckpointFile(path, {}).load(log_end)
+
+    assert (found is not None, path.exists()) == (fits, fits)

@@ -145,3 +145,18 @@ def test_waiting_commands_leave_no_idle_time(ends: Ends) -> None:
             os.close(ends.commands)
 
     assert 1 not in times
+
+
+def test_ends_of_the_pipes_are_not_inherited_by_children() -> None:
+    descriptors = [*os.pipe(), *os.pipe()]
+    host_in, host_out = descriptors[0], descriptors[3]
+    try:
+        for descriptor in (host_in, host_out):
+            os.set_inheritable(descriptor, True)
+
+        CommandPipe(host_in, host_out)
+
+        assert [os.get_inheritable(descriptor) for descriptor in (host_in, host_out)] == [False] * 2
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)

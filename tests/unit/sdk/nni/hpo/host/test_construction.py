@@ -79,6 +79,26 @@ def test_every_part_of_a_plan_arrives() -> None:
     assert tuner.ended_because.startswith("no improvement over 4")
 
 
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        ({"no_improvement": 4}, "no improvement over 4"),
+        ({"target": 1e9}, ""),
+        ({"target": -1e9}, "target"),
+        ({"regret_bound": 1e9}, "can still be gained"),
+        ({}, ""),
+    ],
+)
+def test_every_stopping_rule_of_a_plan_ends_the_search(stop: Any, reason: str) -> None:
+    tuner = tuner_of("GPTuner", {"stop": stop, "duplicates": "reuse"}, optimize_mode="maximize")
+    assert isinstance(tuner, ManagedTuner)
+
+    play(tuner, lambda x: x % 7, 30)
+
+    assert reason in tuner.ended_because
+    assert bool(tuner.ended_because) == bool(reason)
+
+
 def test_earlier_searches_of_a_plan_enter_by_rank() -> None:
     samples = [{"parameter": {"x": x}, "value": 1e9 * abs(x - 40)} for x in range(0, 50, 5)]
     tuner = tuner_of("Random", {"earlier": [samples]}, optimize_mode="minimize")

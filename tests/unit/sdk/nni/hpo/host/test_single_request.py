@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,31 @@ def test_importance_of_an_architecture_search_is_that_of_its_choices() -> None:
     shares = dict(json.loads(answers.getvalue())["shares"])
     assert max(shares, key=lambda name: shares[name]) == "width"
     assert set(shares) == {"width", "inputs/0", "inputs/1"}
+
+
+def test_class_is_found_in_its_code_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "checked_elsewhere.py").write_text(
+        "from nni.tuner import Tuner\nclass Mine(Tuner): ...\n"
+    )
+
+    assert check("checked_elsewhere.Mine", tmp_path) == {"ok": True, "lookahead": False}
+    assert str(tmp_path) in sys.path
+
+
+@pytest.mark.parametrize("directory", [{}, {"code_directory": None}, {"code_directory": ""}])
+def test_class_without_a_code_directory_is_found_on_the_path(
+    folder: Path, directory: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = list(sys.path)
+    monkeypatch.setattr(sys, "path", known)
+    answers = io.StringIO()
+    request = {"kind": "tuner", "class_name": "checked_algorithms.Good", **directory}
+
+    run_check(io.StringIO(json.dumps(request)), answers)
+
+    assert json.loads(answers.getvalue()) == {"ok": True, "lookahead": True}
+    assert answers.getvalue().endswith("}\n")
+    assert known.count(str(Path.cwd())) == sys.path.count(str(Path.cwd()))
