@@ -182,11 +182,6 @@ class AlgorithmState:
         return found
 
     @property
-    def live(self) -> bool:
-        """True if `go_live` was called."""
-        return self._live
-
-    @property
     def idle(self) -> bool:
         """True if the algorithm has started, no trial is live and no answer is outstanding."""
         outstanding = bool(self._unanswered) or self._promised > 0

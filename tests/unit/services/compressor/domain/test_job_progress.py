@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nni.compression.job.field_checks import JobError
 from nni.compression.job.steps import Step
 from svc_compressor.domain import events, reports
 from svc_compressor.domain.job_progress import JobProgress
@@ -88,6 +89,21 @@ def test_several_parameters_of_one_request_become_one_step_at_a_time() -> None:
     progress = started()
     progress.feed(events.TrialsRequested("a", (0, 1)))
     assert progress.next_report() == reports.StepGenerated("a", 0, FIRST, deferred=1)
+
+    feed(
+        progress,
+        events.ParametersGenerated("a", (0,), exhausted=False),
+        events.TrialScheduled("t", 0),
+        events.TrialEnded("t", "SUCCEEDED"),
+    )
+
+    assert progress.next_report() == reports.StepGenerated("", 1, SECOND)
+
+
+def test_deferred_parameters_come_oldest_first() -> None:
+    progress = started()
+    progress.feed(events.TrialsRequested("a", (0, 1, 2)))
+    assert progress.next_report() == reports.StepGenerated("a", 0, FIRST, deferred=2)
 
     feed(
         progress,
@@ -193,3 +209,33 @@ def test_same_log_gives_the_same_report_after_any_restart() -> None:
 def due(progress: JobProgress) -> reports.Report | None:
     report = progress.next_report()
     return progress.next_report() if isinstance(report, reports.Started) else report
+
+
+def test_parameters_that_an_exhausted_answer_withdraws_are_not_generated() -> None:
+    progress = started()
+    feed(
+        progress,
+        events.TrialsRequested("a", (0, 1)),
+        events.ParametersGenerated("a", (), exhausted=True),
+    )
+
+    assert progress.next_report() is None
+
+
+def test_oldest_request_is_answered_first() -> None:
+    progress = started()
+
+    feed(progress, events.TrialsRequested("a", (4,)), events.TrialsRequested("b", (5,)))
+
+    assert progress.next_report() == reports.StepGenerated("a", 4, FIRST, deferred=0)
+
+
+def test_job_is_unknown_and_reports_nothing_before_its_first_start() -> None:
+    progress = JobProgress()
+    with pytest.raises(JobError, match="is unknown before its creation"):
+        progress.job  # noqa: B018 - the property raises
+
+    feed(progress, events.JobCreated(job_of()), events.TrialsRequested("a", (0,)))
+
+    assert progress.next_report() is None
+    assert (progress.generation, progress.wanted, progress.done) == (0, False, 0)

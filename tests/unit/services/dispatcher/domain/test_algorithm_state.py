@@ -162,7 +162,9 @@ def test_late_parameters_are_reported_once() -> None:
     log = Log()
     at = log.add(events.TrialsRequested("r0", (0, 1)))
     log.live()
-    late = answers.Generated(at, "", (Suggestion(1, "p1", None),))
+    late = answers.Generated(
+        at, "", (Suggestion(1, "p1", None),), exhausted=False, deferred=0, released_checkpoints=()
+    )
 
     assert log.state.new_reports(late) == [late]
     log.add(events.ParametersGenerated("", ((1, "p1"),)))

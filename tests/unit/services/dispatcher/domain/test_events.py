@@ -19,3 +19,10 @@ def test_every_event_is_in_exactly_one_group() -> None:
 
     assert len(grouped) == len(set(grouped))
     assert set(grouped) == declared == set(get_args(events.Event))
+
+
+def test_generated_parameters_end_and_promise_nothing_unless_they_say_so() -> None:
+    generated = events.ParametersGenerated("r", ())
+
+    assert (generated.exhausted, generated.deferred, generated.based_on) == (False, 0, None)
+    assert (generated.proposers, generated.labels) == ((), frozenset())

@@ -1,5 +1,7 @@
 """Curves of trials of earlier generations."""
 
+import pytest
+
 from svc_dispatcher.domain.commands import PastCurve
 from svc_dispatcher.domain.past_curves import PastCurves
 
@@ -38,15 +40,18 @@ def test_failed_and_cancelled_trials_and_those_without_reports_have_no_curve() -
     assert curves.found() == ()
 
 
-def test_number_of_curves_is_bounded() -> None:
+@pytest.mark.parametrize(
+    ("state", "final", "kept"), [("EARLY_STOPPED", None, 1000), ("SUCCEEDED", (1,), 200)]
+)
+def test_number_of_curves_is_bounded(state: str, final: tuple[int] | None, kept: int) -> None:
     curves = PastCurves()
     for number in range(1500):
         curves.report("a", 1, number)
-        curves.end("a", number, "EARLY_STOPPED", None)
+        curves.end("a", number, state, final)
 
     found = curves.found()
 
-    assert len(found) == 1000
+    assert len(found) == kept
     assert found[-1].parameters == 1499
 
 
@@ -62,9 +67,12 @@ def test_first_results_of_a_long_curve_are_kept() -> None:
 
 def test_cleared_curves_are_gone() -> None:
     curves = PastCurves()
-    curves.report("a", 1, 5)
+    for trial_id, state, final in [("a", "SUCCEEDED", (8,)), ("b", "EARLY_STOPPED", None)]:
+        curves.report(trial_id, 1, 5)
+        curves.end(trial_id, "p", state, final)
+    curves.report("c", 1, 5)
     curves.clear()
 
-    curves.end("a", "pa", "SUCCEEDED", (8,))
+    curves.end("c", "pc", "SUCCEEDED", (8,))
 
     assert curves.found() == ()

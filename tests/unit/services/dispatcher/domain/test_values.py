@@ -56,3 +56,8 @@ def test_intermediate_results_are_wanted_by_assessors_advisors_and_servers(
 def test_first_generation_has_the_seed_of_the_experiment() -> None:
     assert generation_seed(7, 0) == generation_seed(7, 1) == 7
     assert len({generation_seed(7, generation) for generation in range(1, 50)}) == 49
+
+
+@pytest.mark.parametrize(("generation", "seed"), [(2, 0x1E3779B97F4A7C1C), (3, 0x3C6EF372FE94F831)])
+def test_seeds_of_later_generations_stay_as_logs_know_them(generation: int, seed: int) -> None:
+    assert generation_seed(7, generation) == seed

@@ -95,3 +95,20 @@ def test_pause_and_end_are_shown() -> None:
     )
 
     assert (progress.paused, progress.exhausted, progress.ended) == (True, True, True)
+
+
+@pytest.mark.parametrize(("concurrency", "paused"), [(0, True), (1, False), (4, False)])
+def test_exploration_without_slots_is_paused(concurrency: int, paused: bool) -> None:
+    assert progress_of(events.BudgetChanged(concurrency)).paused is paused
+
+
+def test_new_start_forgets_candidates_without_a_trial_and_the_end() -> None:
+    ended = events.CandidatesRecorded("", (), exhausted=True)
+    progress = progress_of(recorded(0), ended, events.ExperimentEnded())
+    assert (progress.exhausted, progress.ended) == (True, True)
+
+    for event in (events.AlgorithmRequested(2), events.TrialScheduled("t0", 0)):
+        progress.feed(event)
+
+    assert (progress.generation, progress.exhausted, progress.ended) == (2, False, False)
+    assert progress.candidates == 0
