@@ -1,15 +1,18 @@
 """Recipes that build an optimizer or scheduler again, for another model with the same names."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from nni.common.serializer import is_traceable
+
+_PARTS: Final = "_schedulers"
+"""Attribute of torch with the schedulers that `SequentialLR` and `ChainedScheduler` step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +76,12 @@ def rebuilt_scheduler(scheduler: LRScheduler, optimizer: torch.optim.Optimizer) 
     """Return a scheduler for another optimizer: a traced one made anew, else a shallow copy.
 
     Args:
-        scheduler: a traced one is built from its arguments; another one is copied with its state.
+        scheduler: a traced one is built from its arguments; another one, and one that is composed
+            of others (`SequentialLR`, `ChainedScheduler`), is copied with its state, and sets the
+            learning rates of that state.
         optimizer: the optimizer that the new one changes.
     """
-    if is_traceable(scheduler):
+    if is_traceable(scheduler) and not _parts(scheduler):
         record = vars(scheduler)
         kwargs = {k: v for k, v in record["trace_kwargs"].items() if k != "optimizer"}
         args = record["trace_args"]
@@ -85,6 +90,22 @@ def rebuilt_scheduler(scheduler: LRScheduler, optimizer: torch.optim.Optimizer) 
         made: LRScheduler = record["trace_symbol"](optimizer, *args, **kwargs)
         return made
     LambdaLR(optimizer, lambda _: 1.0)  # changes no rate; registers what every scheduler needs
+    copied = _copied(scheduler, optimizer)
+    # Many schedules multiply the present rate, so that a first factor would never be undone.
+    for group, rate in zip(optimizer.param_groups, scheduler.get_last_lr(), strict=False):
+        group["lr"] = rate
+    return copied
+
+
+def _copied(scheduler: LRScheduler, optimizer: torch.optim.Optimizer) -> LRScheduler:
     copied = copy.copy(scheduler)
     copied.optimizer = optimizer
+    if parts := _parts(scheduler):
+        vars(copied)[_PARTS] = [_copied(one, optimizer) for one in parts]
     return copied
+
+
+def _parts(scheduler: LRScheduler) -> Sequence[LRScheduler]:
+    """Return the schedulers that one is composed of; none for others."""
+    parts: Sequence[LRScheduler] = vars(scheduler).get(_PARTS, ())
+    return parts

@@ -1,10 +1,20 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.optim import SGD, AdamW
-from torch.optim.lr_scheduler import LambdaLR, StepLR
+from torch.optim.lr_scheduler import (
+    ChainedScheduler,
+    ConstantLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    LRScheduler,
+    SequentialLR,
+    StepLR,
+)
 
 import nni
 from nni.compression.evaluators.optimizer_recipe import OptimizerRecipe, rebuilt_scheduler
@@ -55,6 +65,46 @@ def test_a_scheduler_starts_again_on_the_new_optimizer(*, traced: bool) -> None:
 
     assert rebuilt_optimizer.param_groups[0]["lr"] == pytest.approx(0.1)
     assert optimizer.param_groups[0]["lr"] == 1.0
+
+
+def rates(optimizer: SGD, scheduler: LRScheduler) -> list[float]:
+    """Return the learning rate at first and after each of some steps."""
+    found = [optimizer.param_groups[0]["lr"]]
+    for _ in range(5):
+        optimizer.step()
+        scheduler.step()
+        found.append(optimizer.param_groups[0]["lr"])
+    return found
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda one: LinearLR(one, 0.5, total_iters=3),
+        lambda one: ConstantLR(one, 0.5, total_iters=3),
+        lambda one: LambdaLR(one, lambda step: (step + 1) / 10),
+        lambda one: SequentialLR(one, [LinearLR(one, 0.5), ExponentialLR(one, 0.9)], [2]),
+        lambda one: nni.trace(SequentialLR)(
+            one, [LinearLR(one, 0.5), ExponentialLR(one, 0.9)], [2]
+        ),
+        lambda one: ChainedScheduler([LinearLR(one, 0.5), ExponentialLR(one, 0.9)]),
+        lambda one: nni.trace(ChainedScheduler)([LinearLR(one, 0.5), ExponentialLR(one, 0.9)]),
+    ],
+)
+def test_a_copied_scheduler_sets_the_rates_of_the_first_one(
+    make: Callable[[SGD], LRScheduler],
+) -> None:
+    own = parameters()
+    optimizer = SGD(own.values(), lr=1.0)
+    scheduler = make(optimizer)
+
+    found = []
+    for _ in range(2):
+        copied = OptimizerRecipe.of(optimizer, own).build(own)
+        assert isinstance(copied, SGD)
+        found.append(rates(copied, rebuilt_scheduler(scheduler, copied)))
+
+    assert found == [pytest.approx(rates(optimizer, scheduler))] * 2
 
 
 def test_a_changed_rate_is_reset_to_the_first() -> None:
