@@ -186,3 +186,24 @@ def test_search_for_a_feasible_sample_ends_with_its_budget() -> None:
 
     with pytest.raises(InfeasibleSpaceError, match=r"none of 20\d\d draws"):
         parse_space({"x": {"_type": "uniform", "_value": [0, 1]}, "_constraints": [long]})
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "allowed"),
+    [
+        ("model/lr", {"_name": "mlp", "lr": 0.3}, True),
+        ("model/lr", {"_name": "mlp", "lr": 0.5}, False),
+        ("model/lr", {"_name": "svm", "lr": 0.5, "c": 1.0}, False),
+        ("model/lr", "none", True),
+        ("model/mlp/lr", {"_name": "mlp", "lr": 0.3}, True),
+        ("model/mlp/lr", {"_name": "mlp", "lr": 0.5}, False),
+        ("model/mlp/lr", {"_name": "svm", "lr": 0.5, "c": 1.0}, True),
+        ("model/svm/c", {"_name": "svm", "lr": 0.1, "c": 1.0}, False),
+        ("model/svm/c", {"_name": "mlp", "lr": 0.1}, True),
+        ("model/svm/c", "none", True),
+    ],
+)
+def test_constraint_is_about_the_branch_that_it_names(
+    name: str, model: object, allowed: bool
+) -> None:
+    assert allows(f"{name} < 0.4", model=model) is allowed

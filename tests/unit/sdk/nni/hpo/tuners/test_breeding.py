@@ -82,3 +82,18 @@ def test_an_option_comes_from_a_parent_or_from_a_draw() -> None:
     second, others = (children == 1).mean(), (children > 1).mean()
     assert abs(second - 0.41) < 0.08
     assert 0.05 < others < 0.16
+
+
+def test_crossed_coordinates_lie_around_a_parent_on_both_sides() -> None:
+    space = EncodedSpace(parse_space(FLAT))
+    rng = np.random.default_rng(5)
+    parents = np.stack([np.full(6, 0.3), np.full(6, 0.7)])
+
+    children = np.array([child_of(space, parents, rng) for _ in range(400)])
+
+    inside = ((children > 0.3) & (children < 0.7)).mean()
+    outside = ((children < 0.3) | (children > 0.7)).mean()
+    # Crossover at 0.9, half of the coordinates take part, half of the spreads are below 1.
+    assert abs(inside - 0.225) < 0.12
+    assert abs(outside - 0.225) < 0.12
+    assert ((children > 0.45) & (children < 0.55)).mean() < 0.02

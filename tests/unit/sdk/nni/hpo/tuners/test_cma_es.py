@@ -158,9 +158,12 @@ def test_a_discrete_number_keeps_a_deviation_in_proportion_to_its_steps(
     assert deviation == pytest.approx(margin, abs=1e-3)
 
 
-@pytest.mark.parametrize(("factor", "larger"), [(1, 4), (2, 8), (3, 12)])
-def test_converged_search_starts_again_with_a_larger_population(factor: int, larger: int) -> None:
-    tuner = CmaEs("minimize", population_size=4, restart_factor=factor, seed=0)
+@pytest.mark.parametrize(("factor", "larger"), [(None, 8), (1, 4), (2, 8), (3, 12)])
+def test_converged_search_starts_again_with_a_larger_population(
+    factor: int | None, larger: int
+) -> None:
+    arguments = {} if factor is None else {"restart_factor": factor}
+    tuner = CmaEs("minimize", population_size=4, seed=0, **arguments)
     tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
     first = tuner.state()["model"]["distribution"]
     known = {**tuner.state()}
@@ -203,3 +206,19 @@ def test_open_trials_and_their_generation_survive_a_restart() -> None:
             tuner.receive_trial_result(number, points[number], float(number))
     assert second.state() == first.state()
     assert second.generate_parameters(12) == first.generate_parameters(12)
+
+
+@pytest.mark.parametrize(
+    ("event", "losses"),
+    [("USER_CANCELED", []), ("SYS_CANCELED", []), ("FAILED", [math.inf]), (None, [math.inf])],
+)
+def test_a_trial_without_a_result_is_the_worst_of_its_generation_unless_canceled(
+    event: str | None, losses: list[float]
+) -> None:
+    tuner = CmaEs("minimize", population_size=9, seed=0)
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+    tuner.generate_parameters(0)
+
+    tuner.trial_end(0, False, event=event)
+
+    assert losses_of_generation(tuner) == losses

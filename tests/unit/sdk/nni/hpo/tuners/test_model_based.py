@@ -6,6 +6,7 @@ import pytest
 
 from nni.hpo import GPTuner
 from nni.hpo.json_value import JsonValue
+from nni.hpo.tuners._model_based import ModelBasedTuner
 
 LINE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 THREE = {"x": {"_type": "choice", "_value": [1, 2, 3]}}
@@ -217,3 +218,9 @@ def test_resumed_tuner_learns_stopped_trials_again() -> None:
     tuner.import_curves(CURVES)
 
     assert observed(tuner) == [[{"x": 0.5}, 2.0]]
+
+
+def test_hosts_know_what_it_learns_from_and_that_it_does_not_prepare() -> None:
+    assert ModelBasedTuner.imports_failures
+    assert ModelBasedTuner.learns_stopped
+    assert not ModelBasedTuner.prepares

@@ -311,3 +311,7 @@ def test_robust_search_is_the_same_with_preparations() -> None:
 def test_explanation_names_second_measurements() -> None:
     assert "measured again" in loss_explanation(robust())
     assert "measured again" not in loss_explanation(blended(VALLEYS))
+
+
+def test_prepares_proposals() -> None:
+    assert GPSearch.prepares

@@ -106,3 +106,24 @@ def test_without_results_all_up_to_the_reference_is_not_dominated() -> None:
     logs = log_hypervolume_improvement(np.zeros((1, 2)), np.full((1, 2), 1e-6), boxes)
 
     assert np.exp(logs[0]) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("losses", "cuts"), [(2, 40), (3, 16), (4, 6), (5, 3), (6, 3)])
+def test_the_last_loss_is_rounded_to_fewer_values_the_more_losses_there_are(
+    losses: int, cuts: int
+) -> None:
+    boxes = non_dominated_boxes(front_of(40, losses), np.full(losses, 1.1))
+
+    # Intervals from minus infinity to the reference, which is 1.1.
+    assert len(boxes.edges[-1]) == cuts + 2
+    assert (boxes.edges[-1][0], boxes.edges[-1][-1]) == (-np.inf, 1.1)
+
+
+def test_results_beyond_the_reference_take_no_part() -> None:
+    front = np.array([[0.2, 0.6], [0.6, 0.2], [1.0, 0.1], [0.1, 1.5]])
+
+    found = non_dominated_boxes(front, np.ones(2))
+
+    assert [edges.tolist() for edges in found.edges] == [
+        edges.tolist() for edges in non_dominated_boxes(front[:2], np.ones(2)).edges
+    ]

@@ -5,7 +5,7 @@ import pytest
 
 from nni.hpo.arrays import Floats
 from nni.hpo.models.gp_model import FittedGP
-from nni.hpo.models.gp_regression import Kernel, gp_posterior, initial_hyperparameters
+from nni.hpo.models.gp_regression import GPPosterior, Kernel, gp_posterior, initial_hyperparameters
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.targets import standardised
 from nni.hpo.tuners.bayesian.incumbent import believed_losses, expected_losses, loss_to_beat
@@ -76,3 +76,31 @@ def test_results_are_ranked_as_measured_or_by_their_means_under_noise() -> None:
 
     assert believed_losses(fitted, noisy=False) is targets
     assert believed_losses(fitted, noisy=True)[9] > targets[9] + 0.5
+
+
+def fitted_posterior(losses: Floats, noise: float) -> GPPosterior:
+    parameters = initial_hyperparameters(1)
+    parameters[1] = np.log(noise)
+    return gp_posterior(INPUTS, standardised(losses), KERNEL, parameters)
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+@pytest.mark.parametrize("pending", [NONE, np.array([[0.45], [0.9]]), np.array([[0.9]])])
+@pytest.mark.parametrize("mode", ["global", "local", "explore", "option"])
+def test_loss_to_beat_lowers_the_best_one_by_the_margins(
+    mode: SearchMode, pending: Floats, noisy: bool
+) -> None:
+    losses = np.where(np.arange(11) == 9, -0.02, BOWL)
+    targets, posterior = standardised(losses), fitted_posterior(losses, 0.3)
+    best, median = targets.min(), np.median(targets)
+    if noisy:
+        best = posterior.predict(INPUTS)[0].min()
+    if len(pending):
+        best = min(best, posterior.predict(pending)[0].min())
+        best -= 0.001 * (median - best)
+    if mode in {"explore", "option"}:
+        best -= 0.05 * (median - best)
+
+    found = to_beat(losses, pending, mode, noise=0.3, noisy=noisy)
+
+    assert found == pytest.approx(float(best), abs=1e-12)

@@ -54,3 +54,32 @@ def test_candidates_of_an_option_have_the_same_one() -> None:
     assert len(set(found[:, 1])) == 1
     assert np.ptp(found[:, 0]) > 0.5
     assert sides.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("mode", ["global", "explore"])
+def test_candidates_lie_near_the_five_best_results(mode: SearchMode) -> None:
+    xs = np.linspace(0.11, 0.89, 9)
+    vectors, losses = np.column_stack([xs, np.zeros(9)]), np.abs(np.arange(9) - 6.2)
+    known = KnownResults(vectors, losses, np.ones(2), 0.1, np.zeros(2))
+
+    found, _ = mode_candidates(SPACE, mode, known, 400, np.random.default_rng(0), None)
+
+    kept = {place for place, x in enumerate(xs) if (found[:, 0] == x).any()}
+    assert kept == {4, 5, 6, 7, 8}
+
+
+def test_candidates_of_an_option_lie_near_the_best_results_with_it() -> None:
+    xs = np.linspace(0.11, 0.89, 16)
+    vectors = np.column_stack([xs, np.arange(16) % 2])
+    losses = np.abs(np.arange(16) - 9.1)
+    known = KnownResults(vectors, losses, np.ones(2), 0.1, np.zeros(2))
+    best = {0: {6, 8, 10, 12, 14}, 1: {9, 11, 7, 13, 5}, 2: set()}
+    seen = set()
+    for seed in range(12):
+        found, _ = mode_candidates(SPACE, "option", known, 400, np.random.default_rng(seed), None)
+
+        (option,) = set(found[:, 1].astype(int))
+        seen.add(option)
+        kept = {place for place, x in enumerate(xs) if (found[:, 0] == x).any()}
+        assert kept == best[option]
+    assert seen == {0, 1, 2}

@@ -128,3 +128,63 @@ def test_dominators_are_counted_without_equals() -> None:
     losses = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [1.0, 1.0], [2.0, 0.5]])
 
     assert dominators(losses).tolist() == [0, 0, 2, 2, 1]
+
+
+@pytest.mark.parametrize(("losses", "limits"), [(1, 0), (2, 0), (1, 1), (2, 1), (2, 2)])
+@pytest.mark.parametrize("x", [0.12, 0.37, 0.8])
+def test_gradient_is_that_of_the_value_where_predictions_are_uncertain(
+    losses: int, limits: int, x: float
+) -> None:
+    vectors = grid(4)
+    kinds = [
+        opposed(vectors)[:, :losses],
+        np.column_stack([vectors[:, 0] - 0.6, 0.1 - vectors[:, 0]]),
+    ]
+    outcomes = np.column_stack([kinds[0], kinds[1][:, :limits]])
+    acquisition = models(losses, limits).update(vectors, outcomes, NONE).acquisition
+    step = 1e-6
+
+    value, gradient = acquisition.value_and_gradient(SPACE.features(np.array([[x, 0.0]]))[0])
+
+    higher, lower = value_at(acquisition, x + step, 0), value_at(acquisition, x - step, 0)
+    assert value == pytest.approx(value_at(acquisition, x, 0))
+    assert gradient[0] == pytest.approx((higher - lower) / (2 * step), rel=1e-3, abs=1e-5)
+
+
+def test_state_restores_the_hyperparameters_of_every_outcome() -> None:
+    vectors = grid()
+    first, second = models(2, 1), models(2, 1)
+    first.update(vectors, np.column_stack([opposed(vectors), vectors[:, 0] - 0.6]), NONE)
+    assert second.state() != first.state()
+
+    second.load_state(first.state())
+
+    assert second.state() == first.state()
+
+
+@pytest.mark.parametrize(
+    ("excess", "scaled"),
+    [
+        ([0.0, 3.0], [-0.5, np.log(2)]),
+        ([-1.0, 1.0], [-np.log(2), np.log(2)]),
+        ([-0.1, 1.0, 3.0], [-0.5, np.log(2), np.log(4)]),
+        ([-3.0, 0.0, 1.0, np.inf], [-np.log(2.5), -0.5, np.log(1.5), np.log(2.5)]),
+    ],
+)
+def test_excess_is_scaled_by_the_logarithm_of_its_share_of_the_median(
+    excess: list[float], scaled: list[float]
+) -> None:
+    values = np.array(scaled)
+
+    targets, threshold = limit_targets(np.array(excess))
+
+    assert targets == pytest.approx((values - values.mean()) / values.std())
+    assert threshold == pytest.approx(-values.mean() / values.std())
+
+
+def test_outcomes_of_which_only_is_known_that_they_break_a_limit_count_as_one() -> None:
+    targets, threshold = limit_targets(np.array([0.0, 0.0, np.inf, 0.0]))
+
+    values = np.array([-1.0, -1.0, 1.0, -1.0])
+    assert targets == pytest.approx((values - values.mean()) / values.std())
+    assert threshold == pytest.approx(-values.mean() / values.std())

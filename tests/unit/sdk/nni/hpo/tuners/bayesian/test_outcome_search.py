@@ -179,3 +179,35 @@ def test_new_space_keeps_the_results_that_fit() -> None:
 
 def test_prepares_proposals() -> None:
     assert OutcomeSearch.prepares
+
+
+def test_state_holds_the_models_at_once() -> None:
+    tuner, other = taught(tuner_of(MODES)), tuner_of(MODES)
+    tuner.generate_parameters(50)
+    other.update_search_space(SPACE)
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+
+    assert other.state() == tuner.state()
+
+
+def test_user_priors_of_a_space_are_followed() -> None:
+    prior = {"value": 0.9, "confidence": "high"}
+    plain, expecting = taught(tuner_of(MODES)), taught(tuner_of(MODES))
+    expecting.update_search_space({**SPACE, "x2": {**SPACE["x2"], "_prior": prior}})
+    plain.update_search_space(SPACE)
+
+    found = [tuner.generate_parameters(99)["x2"] for tuner in (plain, expecting)]
+
+    assert abs(found[1] - 0.9) < abs(found[0] - 0.9)
+
+
+@pytest.mark.parametrize(("metric", "excess"), [(3.0, 2.0), (1.0, 0.0), (0.25, -0.75)])
+def test_a_result_holds_by_how_much_a_limit_is_exceeded(metric: float, excess: float) -> None:
+    tuner = tuner_of({"near": "minimize"}, [{"metric": "heat", "max": 1}])
+    tuner.update_search_space(SPACE)
+
+    tuner.receive_trial_result(0, dict.fromkeys(SPACE, 0.5), {"near": 1.0, "heat": metric})
+
+    ((_, outcome),) = tuner.state()["observed"]
+    assert tuple(outcome) == (1.0, excess)

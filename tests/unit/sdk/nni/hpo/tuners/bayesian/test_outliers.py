@@ -7,8 +7,10 @@ import pytest
 
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import VectorKey, vector_key
+from nni.hpo.models.gp_model import GPModel
 from nni.hpo.models.gp_regression import Kernel, initial_hyperparameters
 from nni.hpo.models.matern import Matern
+from nni.hpo.models.targets import standardised
 from nni.hpo.tuners.bayesian.outliers import MeasuredResults, Outliers, is_exact, is_noisy
 
 KERNEL = Kernel(np.arange(1), Matern.of(2.5))
@@ -112,3 +114,33 @@ def test_single_measurements_tell_nothing() -> None:
 
     assert not is_noisy(keys, np.array([1.0, 1.0]))
     assert not is_exact(keys, np.array([1.0, 1.0]))
+
+
+def test_suspicious_result_of_a_fitted_model_is_measured_again() -> None:
+    outliers, model = Outliers(), GPModel(KERNEL)
+    results = MeasuredResults(VECTORS, VECTORS, LUCKY)
+    assert outliers.suspect(results, set(), model) is None
+    model.update(VECTORS, standardised(WAVE), np.arange(25), 25)
+
+    assert outliers.suspect(results, set(), model) == VECTORS[20]
+    assert outliers.suspect(results, set(), model) is None
+
+
+def test_outliers_are_found_on_the_way_to_a_suspect() -> None:
+    outliers, model = Outliers(), GPModel(KERNEL)
+    model.update(VECTORS, standardised(WAVE), np.arange(25), 25)
+    vectors = np.concatenate([VECTORS, VECTORS[[20]]])
+
+    outliers.suspect(MeasuredResults(vectors, vectors, np.append(LUCKY, WAVE[20])), set(), model)
+
+    assert np.flatnonzero(~outliers.credible(26)).tolist() == [20]
+    assert outliers.credible(21).tolist() == [True] * 20 + [False]
+    assert outliers.credible(20).all()
+
+
+@pytest.mark.parametrize(("repeated", "again"), [(4, True), (5, False)])
+def test_a_fifth_of_the_results_may_be_measured_again(repeated: int, again: bool) -> None:
+    outliers = Outliers()
+    outliers.load_state([[[-1.0 - number] for number in range(repeated)], []])
+
+    assert (repeat(outliers, LUCKY) is not None) is again

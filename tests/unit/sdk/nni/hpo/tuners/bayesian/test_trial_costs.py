@@ -111,3 +111,13 @@ def test_state_restores_run_times_model_and_trials_before_their_end() -> None:
 
     assert restored.known == costs.known == 9
     assert weights(restored) == weights(costs)
+
+
+def test_nothing_is_spent_at_first() -> None:
+    costs = TrialCosts(SPACE, 8.0)
+    costs.complete(0, {"x": 1.0})
+    first = costs.state()["spent_s"]
+
+    costs.end(0, 2.5, success=True)
+
+    assert (first, costs.state()["spent_s"]) == (0.0, 2.5)
