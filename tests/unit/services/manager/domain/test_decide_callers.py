@@ -6,6 +6,8 @@ from svc_common.errors import FailedPreconditionError, InvalidArgumentError, Not
 from svc_common.experiment_events.causes import EndCause, LossCause, LossReason
 from svc_manager.domain import events, inputs
 from svc_manager.domain.callers import Callers, Claim
+from svc_manager.domain.decide_callers import unanswered_count
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import WriteSummary, outstanding_effects
 from svc_manager.domain.experiment import Budget, ExperimentState
 from svc_manager.domain.explain import explain_next, explain_trial
@@ -459,3 +461,17 @@ def test_a_trial_that_its_caller_stopped_is_explained_by_its_words() -> None:
     explanation = explain_trial(lab.experiment, trial, ExplanationContext(lab.now_ms, []))
 
     assert explanation.reasons[0].text == "its caller stopped it early: diverged"
+
+
+def test_asks_need_parameters_less_those_given_and_the_unclaimed_trials() -> None:
+    lab = study_lab(retries=1)
+    asked(lab, "ask-1")
+    pass_time(lab, LEASE_MS)
+    for number, parameters in enumerate([b"", b"", b"", encoded({"x": 1})]):
+        lab.callers.asks[f"open-{number}"] = inputs.AskTrial(f"open-{number}", "c", parameters)
+    round_ = Round(lab.experiment, lab.now_ms, lab.ids, lab.callers)
+
+    assert unanswered_count(round_) == 2
+
+    lab.callers.asks.clear()
+    assert unanswered_count(round_) == 0

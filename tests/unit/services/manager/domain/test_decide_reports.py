@@ -639,3 +639,15 @@ def test_a_trial_ends_by_the_losses_without_progress_alone(
         assert trial.state is TrialState.WAITING
         lab.report(trial, 0, Started(1), claim=f"c{number}")
     assert lab.refolded().trials[trial.id] == trial
+
+
+def test_a_stopped_trial_whose_agent_is_lost_keeps_the_cause_of_its_stop() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.command(inputs.KillTrial(trial.id))
+
+    emitted = lab.report(trial, 1, lost("power cut"))
+
+    [ended] = [event for event in emitted if isinstance(event, events.TrialEnded)]
+    assert ended.end == EndReason(EndCause.STOPPED, stop=StopReason(StopCause.USER))
+    assert (ended.state, ended.infrastructure) == (TrialState.USER_CANCELED, False)

@@ -7,10 +7,12 @@ import pytest
 from svc_common.errors import ServiceError
 from svc_common.experiment_events.causes import EndCause, EndReason, StopCause, StopReason
 from svc_manager.domain import events, inputs
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import ExitCause, Report, ReportBody, Started
 from svc_manager.domain.trial import TrialState
-from tests.unit.services.manager.building import Lab, exited, final, intermediate, lost
+from svc_manager.domain.values import ParameterSource
+from tests.unit.services.manager.building import CountingIds, Lab, exited, final, intermediate, lost
 
 
 class Agent:
@@ -93,3 +95,18 @@ def test_a_trial_that_ends_at_once_by_a_stop_keeps_the_cause_of_the_stop() -> No
 
     ends = [event.end for event in emitted if isinstance(event, events.TrialEnded)]
     assert ends == [EndReason(EndCause.STOPPED, stop=StopReason(StopCause.USER))]
+
+
+def test_new_trial_has_a_free_id_the_next_number_and_the_pool_of_its_experiment() -> None:
+    lab = Lab(settings=ExperimentSettings(pool="gpus"))
+    lab.waiting()
+    lab.ids = CountingIds()  # the first id is in use
+    round_ = Round(lab.experiment, lab.now_ms, lab.ids, lab.callers)
+    count = len(lab.experiment.trials)
+
+    trial = round_.create_trial(7, b"p", ParameterSource.CUSTOMIZED)
+
+    assert lab.experiment.trials[trial.id] is trial
+    assert round_.events == [
+        events.TrialScheduled(trial.id, count, 7, b"p", ParameterSource.CUSTOMIZED, "gpus")
+    ]

@@ -2,9 +2,10 @@ import itertools
 
 import pytest
 
-from svc_manager.domain.experiment import ExperimentState
+from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.fold import fold
 from svc_manager.domain.state import Experiment
+from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import change
 
 # Written out a second time on purpose: a change of the table must be a change of mind.
@@ -36,3 +37,18 @@ def test_an_experiment_changes_as_the_table_says_and_no_other_way(
     else:
         with pytest.raises(ValueError, match="cannot go from"):
             fold(experiment, changed, 1)
+
+
+def test_settings_that_no_one_gives_ask_for_nothing_more() -> None:
+    settings = ExperimentSettings()
+
+    assert (settings.debug, settings.include_intermediate_results) == (False, False)
+    assert (settings.retry_failed_trials, settings.least_concurrency) == (0, 1)
+    assert (settings.platforms, settings.limits, settings.algorithm_service) == ((), (), "")
+    assert settings.optimize_mode is OptimizeMode.MAXIMIZE
+    assert Budget() == Budget(1, None, None)
+
+
+@pytest.mark.parametrize(("lease_ms", "has_callers"), [(0, False), (1, True)])
+def test_an_experiment_with_leases_has_callers(lease_ms: int, has_callers: bool) -> None:
+    assert ExperimentSettings(lease_ms=lease_ms).has_callers is has_callers

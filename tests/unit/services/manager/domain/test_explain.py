@@ -155,6 +155,19 @@ def test_a_trial_that_lost_its_agents_names_each_loss() -> None:
     assert len(explanation.lost_attempts) == 1
 
 
+def test_of_many_lost_attempts_the_last_three_are_named() -> None:
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=4))
+    for number in range(1, 6):
+        trial = lab.running(claim=f"claim {number}")
+        lab.report(trial, 1, lost("power cut"), claim=f"claim {number}")
+
+    text = why(lab, trial).reasons[1].text
+
+    assert text.startswith("4 earlier attempts did not come through: attempt 2: ")
+    assert "attempt 3: " in text
+    assert "attempt 4: " in text
+
+
 def test_a_trial_that_was_live_when_its_log_was_cut_off_says_so() -> None:
     lab = Lab()
     trial = lab.running()

@@ -26,6 +26,7 @@ from svc_manager.domain.reports import Lost, Waits
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import Lab, exited, waits_for_gpus
+from tests.unit.services.manager.domain.shared_study import LEASE_MS, asked, pass_time, study_lab
 
 R1 = AgentFacts("r1", "local", 1.0, silent=False, draining=False, held_count=0)
 AGENT_STOPPED = LossReason(LossCause.AGENT_STOPPED)
@@ -154,6 +155,19 @@ def test_a_lost_attempt_is_explained_beside_the_current_delay() -> None:
     assert [(lost.attempt, lost.runner_id, lost.loss) for lost in explanation.lost_attempts] == [
         (1, "r1", AGENT_STOPPED)
     ]
+
+
+def test_a_trial_of_a_shared_study_waits_for_an_ask() -> None:
+    lab = study_lab(retries=1)
+    claim = asked(lab, "ask-1")
+    pass_time(lab, LEASE_MS)
+
+    explanation = why(lab, lab.experiment.trials[claim.trial_id])
+
+    [reason] = [one for one in explanation.reasons if one.kind is ReasonKind.SLOT]
+    assert first(explanation)[0] is ReasonKind.SLOT
+    assert "no caller has asked" in reason.text
+    assert "nni.experiment.SharedStudy" in reason.remedy
 
 
 def test_a_retried_command_is_explained_as_failed() -> None:

@@ -204,3 +204,33 @@ def test_a_custom_trial_reserves_its_id_and_leaves_with_the_end() -> None:
 
     assert not lab.experiment.custom_queue
     assert lab.experiment.custom_ids == {"r1": 6}
+
+
+def test_a_closed_listener_leaves_no_port() -> None:
+    experiment = Experiment()
+    fold(experiment, events.ListenerOpened(8080, "prefix"), 1)
+    assert (experiment.port, experiment.url_prefix) == (8080, "prefix")
+
+    fold(experiment, events.ListenerClosed(), 2)
+
+    assert experiment.port == 0
+
+
+@pytest.mark.parametrize(
+    ("event", "changes"),
+    [
+        (events.AlgorithmRequested(2, tuner=b"tuner"), True),
+        (events.AlgorithmRequested(2), False),
+        (events.BudgetChanged(3, None, None), True),
+        (events.AgentLimitsChanged(AgentLimits()), True),
+        (events.AlgorithmStarted(1, False, False, {}), False),
+    ],
+    ids=["hand-over", "resume", "budget", "agents", "start"],
+)
+def test_revision_counts_changes_of_the_configuration(event: events.Event, changes: bool) -> None:
+    experiment = Lab().experiment
+    revision = experiment.revision
+
+    fold(experiment, event, 5)
+
+    assert experiment.revision == revision + changes

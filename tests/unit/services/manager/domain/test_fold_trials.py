@@ -15,6 +15,7 @@ from svc_common.experiment_events.causes import (
     WaitReason,
 )
 from svc_manager.domain import events
+from svc_manager.domain.checkpoints import TrialCheckpoint
 from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.fold import fold
 from svc_manager.domain.reports import Report
@@ -129,6 +130,21 @@ def test_a_loss_without_the_fault_of_the_trial_is_counted_apart(cause: LossCause
     fold(experiment, events.TrialLost("t0", 1, LossReason(cause), False), 11)
 
     assert (trial.losses, trial.never_started, trial.attempt) == (0, 1, 2)
+
+
+def test_losses_of_attempts_that_progressed_are_counted_apart() -> None:
+    experiment, trial = experiment_with_trial()
+
+    for attempt in (1, 2):
+        start(experiment, claim=f"c{attempt}")
+        saved = events.TrialCheckpointed(
+            "t0", attempt, TrialCheckpoint(10 * attempt, attempt, 1), 1
+        )
+        fold(experiment, saved, 10)
+        fold(experiment, events.TrialLost("t0", attempt, LOSS, False), 11)
+
+    assert trial.interruptions.resumed_losses == 2
+    assert (trial.losses, trial.never_started, trial.attempt) == (0, 0, 3)
 
 
 def test_a_loss_before_the_start_is_counted_apart() -> None:

@@ -82,3 +82,21 @@ def test_experiment_that_was_noted_or_taken_here_is_no_longer_vacant() -> None:
 
 def test_only_presence_leases_name_live_managers() -> None:
     assert living_managers(held("exp1", by="b") | {"x": Lease("x", "dead", 1)}) == {"b"}
+
+
+def test_experiment_of_another_manager_that_was_taken_here_is_not_vacant_later() -> None:
+    takeovers = TakeoverSchedule("me")
+    takeovers.due(held("exp1"), 0.0)
+
+    takeovers.drop("exp1")
+
+    assert takeovers.due({}, 5.0) == []
+
+
+def test_earlier_start_of_an_ownerless_time_is_kept() -> None:
+    name = next(n for n in (f"e{i}" for i in range(99)) if first_choice(n, ["me", "b"]) == "b")
+    takeovers = TakeoverSchedule("me")
+    takeovers.add(name, 0.0)
+    takeovers.add(name, TURN_S)
+
+    assert takeovers.due(held(by="b"), TURN_S) == [name]

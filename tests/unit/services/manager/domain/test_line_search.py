@@ -87,6 +87,22 @@ def test_carriage_returns_end_the_lines_of_a_text_without_line_feeds() -> None:
     assert search.found == [FoundLine(len(text) - 4, "at 9")]
 
 
+@pytest.mark.parametrize(("after", "offset"), [(b"n", LINE_BYTES + 1), (b"", None)])
+def test_a_carriage_return_ends_a_line_unless_a_line_feed_may_follow(
+    after: bytes, offset: int | None
+) -> None:
+    search = LineSearch("needle", 9)
+
+    search.feed(b"-" * LINE_BYTES + b"\r" + after, 0)
+    ended_at = search.searched_to
+    search.feed(b"needle"[len(after) :] + b"\n", LINE_BYTES + 1 + len(after))
+
+    [line] = search.found
+    assert line.text.lstrip("-\r") == "needle"
+    if offset is not None:
+        assert (line.offset, ended_at) == (offset, offset)
+
+
 def test_a_full_search_does_not_go_past_its_last_line() -> None:
     search = LineSearch("a", 1)
 

@@ -43,6 +43,15 @@ def test_values_beyond_a_rule_are_refused(change: dict[str, Any]) -> None:
     assert refusal.value.field == field
 
 
+def test_note_and_tags_of_the_largest_sizes_are_kept() -> None:
+    tags = [f"{number:02d}" + "t" * 48 for number in range(20)]
+
+    kept = Remarks().changed(note="n" * 4_000, tags=tags)
+
+    assert kept == Remarks("n" * 4_000, tuple(tags))
+    assert (NOTE_LIMIT, TAGS_LIMIT, TAG_LIMIT) == (4_000, 20, 50)
+
+
 def test_remarks_on_experiment_and_trial_are_apart_and_empty_ones_are_dropped() -> None:
     lab = Lab()
     trial = lab.waiting().id

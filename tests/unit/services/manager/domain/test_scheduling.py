@@ -1,6 +1,6 @@
 import pytest
 
-from svc_common.experiment_events.causes import LossCause, LossReason
+from svc_common.experiment_events.causes import ExperimentCause, LossCause, LossReason
 from svc_manager.domain import events, inputs
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import Budget, ExperimentState
@@ -381,3 +381,49 @@ def test_silent_log_without_a_limit_stays_silent() -> None:
 
     assert lab.notification(inputs.Tick()) == []
     assert next_moment_ms(lab.experiment, lab.now_ms) is None
+
+
+def causes(lab: Lab) -> list[tuple[str, ExperimentCause]]:
+    return [
+        (event.new_state.name, event.cause.cause)
+        for _, event in lab.log
+        if isinstance(event, events.ExperimentStateChanged) and event.old_state is not None
+    ][1:]
+
+
+def test_end_by_the_trial_number_names_it() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_trial_number=1))
+    lab.finish(lab.running())
+
+    assert causes(lab) == [
+        ("NO_MORE_TRIAL", ExperimentCause.TRIAL_NUMBER),
+        ("DONE", ExperimentCause.TRIAL_NUMBER),
+    ]
+
+
+def test_end_by_the_duration_names_it() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_duration_ms=100))
+    trial = lab.running()
+    lab.now_ms += 100
+    lab.notification(inputs.Tick())
+    lab.finish(trial)
+
+    assert causes(lab) == [
+        ("NO_MORE_TRIAL", ExperimentCause.DURATION),
+        ("DONE", ExperimentCause.DURATION),
+    ]
+
+
+def test_end_by_the_algorithm_names_it_and_a_return_to_work_names_no_cause() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    lab.answer(count=1)
+    lab.command(inputs.ImportData("import", encoded([])))
+    lab.answer(exhausted=True, count=0)
+    lab.finish(lab.running())
+
+    assert causes(lab) == [
+        ("TUNER_NO_MORE_TRIAL", ExperimentCause.NO_MORE_PARAMETERS),
+        ("RUNNING", ExperimentCause.UNSPECIFIED),
+        ("TUNER_NO_MORE_TRIAL", ExperimentCause.NO_MORE_PARAMETERS),
+        ("DONE", ExperimentCause.NO_MORE_PARAMETERS),
+    ]
