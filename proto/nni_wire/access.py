@@ -37,7 +37,7 @@ _FIELDS: Final = frozenset({"name", "role", "sha256", "common_name", "created", 
 
 @dataclass(frozen=True, slots=True)
 class AccessEntry:
-    """Caller in an access file: name, role, expiry; hash of a token, or name in a certificate."""
+    """Caller in an access file: name, role, expiry, pool; token's hash, or certificate's name."""
 
     name: str
     """Unique in the file; name of the caller in the audit log."""
@@ -96,7 +96,7 @@ def dump_entries(entries: Iterable[AccessEntry]) -> str:
 
 
 def load_entries(text: str) -> tuple[AccessEntry, ...]:
-    """Parse an access file's text strictly to its callers; raise ValueError with what is wrong.
+    """Parse an access file's JSON to a tuple of callers; raise ValueError with what is wrong.
 
     Raises:
         ValueError: it is none; the message says what is wrong where.

@@ -9,7 +9,7 @@ from svc_common.access.security import ON_LOOPBACK, SecuritySettings, read_secur
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a compressor process: home, bus, token, gRPC address, replicas, TLS, access."""
+    """Settings of a compressor process: home, bus, copies of streams, token, gRPC, TLS, access."""
 
     home: Path
     """Folder of the installation's state."""

@@ -58,7 +58,7 @@ class Child:
     def __init__(
         self, command: Command, folder: Path, log: Path, forks: ForkServer | None = None
     ) -> None:
-        """Start the child with its output appended to a log, its secrets and readiness pipe.
+        """Start the child, forked or as a program: output to a log, secrets, readiness pipe.
 
         Args:
             command: command of the process.

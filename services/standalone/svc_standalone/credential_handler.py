@@ -24,7 +24,7 @@ _LAST_RETRY_S: Final = 0.1
 
 
 class CredentialHandler:
-    """Handler of agents' credential requests: updates the bus's users, waits for its reload.
+    """Handler that issues and revokes agents' credentials, and waits until the bus has them.
 
     Args:
         users: of agents.

@@ -171,7 +171,7 @@ def start_fork_server(modules: Sequence[str]) -> ForkServer | None:
 
 
 def serve(link: socket.socket, supervisor: int, fork: Callable[[], int] = os.fork) -> list[int]:
-    """Fork a child of the supervisor per request until the link closes; in it return descriptors.
+    """Fork a supervisor's child per request, there return its descriptors; exit at the link's end.
 
     Args:
         link: socket over which requests come; a fork writes its process id to it.

@@ -83,7 +83,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """Result of one iteration: model, masks it still needs, masks generated, score, state."""
+    """Result of an iteration: model, masks needed, masks generated, score, values for the task."""
 
     task_id: int
     """Number of the task."""

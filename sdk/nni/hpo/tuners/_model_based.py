@@ -319,7 +319,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         return plain_losses(map(self._loss_of_report, reports))
 
     def _learn_stopped(self, configuration: JsonValue, losses: list[float | None]) -> None:
-        """Learn the estimated loss of a stopped trial, if it can be compared with others."""
+        """Learn a stopped trial's estimated loss, the worst known if no curve reaches its step."""
         estimate: Any = self._curves.estimate(losses)  # Any: several losses have no curves
         if estimate is not None:
             self._learn(configuration, estimate)

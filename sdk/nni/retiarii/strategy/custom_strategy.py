@@ -29,7 +29,7 @@ class BaseStrategy(ABC):
 
 
 class CustomStrategy(Strategy):
-    """Strategy of `nni.nas` that runs one of NNI 2.x.
+    """Strategy of `nni.nas` that runs one of NNI 2.x on a graph space (else TypeError).
 
     Its state is not saved: a search that was killed starts anew.
 

@@ -36,7 +36,7 @@ def decode_counted(kind: type[M], payload: bytes, limit: int) -> M:
 
 
 async def decode_off_loop(kind: type[M], payload: bytes, limit: int) -> M:
-    """Decode a message like `decode_counted`, in a thread if it has more than 64 KiB.
+    """Decode like `decode_counted`, or raise DecodeError; in a thread if it has more than 64 KiB.
 
     Raises:
         google.protobuf.message.DecodeError: it is malformed, or has more parts.

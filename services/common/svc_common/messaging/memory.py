@@ -55,7 +55,7 @@ class InMemoryEventLog:
         epoch: int,
         append_id: str,
     ) -> int:
-        """Append once if the log ends at `expected_sequence`, else raise; return the sequence."""
+        """Append at `expected_sequence`; return the sequence, also if last already; else raise."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready(payload)
         last = await self.last(experiment_id)

@@ -38,7 +38,7 @@ class ParametersGenerated:
 
 @dataclass(frozen=True, slots=True)
 class TrialScheduled:
-    """Event: a trial was created for a step."""
+    """Event: a trial was created for a parameter id, which a step or a user's trial has."""
 
     trial_id: str
     parameter_id: int

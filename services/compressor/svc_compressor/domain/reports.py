@@ -27,7 +27,7 @@ class StepGenerated:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Report: the job has no more steps."""
+    """Report: the job has no more steps, to a request, or (empty) to deferred parameters."""
 
     request_id: str
     """Empty: an earlier answer has deferred parameters that will not come."""

@@ -25,7 +25,7 @@ _KINDS: Final[dict[StepName, pb.StepKind.ValueType]] = {
 
 
 class CompressionServicer(pb_grpc.CompressionServiceServicer):
-    """gRPC servicer that validates descriptions of compression jobs and returns their steps."""
+    """gRPC servicer that validates a compression job's description and answers with its steps."""
 
     async def ValidateJob(
         self, request: pb.ValidateJobRequest, context: _Context

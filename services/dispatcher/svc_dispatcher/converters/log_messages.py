@@ -62,7 +62,7 @@ def ends_experiment(payload: bytes) -> bool:
 
 
 def setup_of(event: event_pb2.ExperimentCreated) -> ExperimentSetup:
-    """Extract from `ExperimentCreated` what a host needs: algorithms, space, seed, folders."""
+    """Extract what a host needs from `ExperimentCreated`: algorithms (or None), space, folders."""
     config = event.config
     root = config.experiment_working_directory
     return ExperimentSetup(

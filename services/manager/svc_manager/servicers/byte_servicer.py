@@ -63,7 +63,7 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def Upload(
         self, request_iterator: AsyncIterator[pb.UploadRequest], context: Context
     ) -> pb.UploadResponse:
-        """Store a prepared upload's streamed content (first message: header); return its key."""
+        """Store streamed content as the first message's header describes it; return its key."""
         first = await anext(aiter(request_iterator), None)
         if first is None or not first.HasField("header"):
             raise InvalidArgumentError("header", "must be in the first message")

@@ -15,7 +15,7 @@ _CONVERTED_AT_ONCE: Final = 250
 
 
 class WarmStart:
-    """Collector of earlier experiments' results as initial samples of a new one's search.
+    """Adder of earlier experiments' results, unfiltered, to the samples of a new one's search.
 
     Args:
         registry: registry of the actors.

@@ -31,7 +31,7 @@ class AgentHome:
         self._lock = -1
 
     def open(self, authority: str = "") -> None:
-        """Create the folder, lock it or raise if in use; write the authority's certificate, if any.
+        """Create and lock this home's folder, raise if in use; write the certificate, if any.
 
         Args:
             authority: certificate in PEM; empty: no file is written.

@@ -153,7 +153,7 @@ class Spawner:
 
 
 def _start_time(pid: int) -> int:
-    """Return field 22 of a process's stat: its start, in clock ticks."""
+    """Return field 22 of a process's stat: its start, in clock ticks; OSError: there is none."""
     with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - as above
         return int(file.read().rpartition(b")")[2].split()[19])
 

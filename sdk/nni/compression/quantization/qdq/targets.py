@@ -81,7 +81,7 @@ class ExportedIntegers:
         return integers.to(self.zero_point.dtype)
 
     def differs(self, one: Tensor, other: Tensor) -> bool:
-        """Return whether values differ anywhere by more than 1/1000 of a step of the integers.
+        """Return whether values, NaN apart, differ by over 1/1000 of a step of the integers.
 
         Args:
             one: the target.

@@ -125,7 +125,7 @@ class LocalAgentsAdapter:
         await self.terminate(list(await asyncio.to_thread(self._states)))
 
     async def leftovers(self) -> list[Leftover]:
-        """Return the agents of all pools that have a folder on this machine."""
+        """Return a leftover per pool of this installation: agents with a folder on this machine."""
         return await asyncio.to_thread(self._leftovers)
 
     async def clean_rest(self) -> None:

@@ -105,7 +105,7 @@ class IsolatedAdapter:
         return read_problems(await self._call("check"))
 
     async def prepare(self) -> None:
-        """Prepare the platform; see `PlatformAdapter`."""
+        """Prepare the platform, and note it for later children; see `PlatformAdapter`."""
         await self._call("prepare")
         self._prepared = self._child_prepared = True
 

@@ -102,7 +102,7 @@ def connection_error(
 
 
 def _refused_login(machine: Machine, *, keyboard_interactive: bool) -> MachineError:
-    """Return the error of a login that the server refused."""
+    """Return the permanent error of a refused SSH login, with a remedy by kind of credential."""
     if keyboard_interactive:
         return MachineError(
             machine,

@@ -67,7 +67,7 @@ class LocalCommandRunner:
     async def run(
         self, arguments: Sequence[str], *, content: Iterable[bytes] = (), limit_s: float
     ) -> CommandResult:
-        """Run a command in a process group of its own; return its outcome; see `CommandRunner`."""
+        """Run a command in its own process group; PlatformError: cannot start, or end in time."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *arguments,
