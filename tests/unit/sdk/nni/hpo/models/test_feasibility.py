@@ -109,3 +109,14 @@ def test_many_axes_share_a_lengthscale_so_that_the_fit_stays_short() -> None:
 
     assert found is not None
     assert len(np.unique(found.posterior.lengthscales)) == 1
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_axis_that_does_not_matter_has_the_longer_lengthscale(axis: int) -> None:
+    known = points(80)
+    stripes = (4 * known[:, axis]).astype(np.int64) % 2 == 0
+
+    found = FeasibilityModel(SQUARE).update(known, stripes)
+
+    assert found is not None
+    assert found.posterior.lengthscales[axis] < found.posterior.lengthscales[1 - axis]

@@ -8,9 +8,9 @@ import numpy as np
 from nni.hpo.models.feasible_rows import RowFeasibility
 
 
-def learnt() -> RowFeasibility:
+def learnt(safe: float = 0.75) -> RowFeasibility:
     """Return rows of a number and an option of three, of which the second always failed."""
-    rows = RowFeasibility(1, np.array([3]), safe=0.75)
+    rows = RowFeasibility(1, np.array([3]), safe=safe)
     for index, number in enumerate(np.random.default_rng(0).random(30)):
         rows.add((float(number),), (index % 3,), succeeded=index % 3 != 1)
     return rows
@@ -61,3 +61,16 @@ def test_tpe_without_failures_loads_no_gaussian_process() -> None:
     done = subprocess.run([sys.executable, "-c", program], check=False)
 
     assert done.returncode == 0
+
+
+def test_weight_falls_below_the_safe_share_of_the_greatest_probability() -> None:
+    place = (np.array([[0.2]]), np.array([[1]]))
+
+    strict, loose, none = (learnt(safe).log_weights(*place) for safe in (0.99, 0.75, 1e-9))
+
+    chance = learnt().log_probability((0.2,), (1,))
+    assert strict is not None
+    assert loose is not None
+    assert none is not None
+    assert strict[0] < loose[0] < chance
+    assert none[0] == chance

@@ -101,3 +101,17 @@ def test_cut_lowers_the_squared_error_most(seed: int) -> None:
     slow = [(c, k) for c in range(3) for k in np.unique(keys[:, c])[:-1]]
     assert error(column, low) == pytest.approx(min(error(*cut) for cut in slow))
     assert high == min(key for key in keys[:, column] if key > low)
+
+
+def test_five_of_six_columns_are_tried_first() -> None:
+    points = np.random.default_rng(0).random((40, 6))
+    targets = np.where(points[:, 2] < 0.5, -1.0, 1.0)
+
+    forest = grown_forest(
+        points, targets, np.zeros(6, dtype=np.int64), 200, np.random.default_rng(1)
+    )
+
+    # The root is split by the column that matters if it is tried: in 5/6 of the trees; the
+    # standard error is 0.026.
+    chosen = np.mean([tree.columns[0] == 2 for tree in forest.trees])
+    assert chosen == pytest.approx(5 / 6, abs=0.1)

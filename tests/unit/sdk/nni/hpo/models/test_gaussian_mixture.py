@@ -44,3 +44,15 @@ def test_few_or_equal_points_give_a_finite_density(count: int) -> None:
     mixture = fitted_mixture(np.full((count, 3), 0.5), np.random.default_rng(0))
 
     assert np.isfinite(mixture.log_density(np.array([[0.5, 0.5, 0.5], [0.0, 1.0, 0.0]]))).all()
+
+
+@pytest.mark.parametrize(
+    ("count", "components"), [(1, 1), (7, 1), (8, 2), (11, 2), (12, 3), (40, 3)]
+)
+def test_components_are_one_per_four_points_and_differ(count: int, components: int) -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        mixture = fitted_mixture(rng.random((count, 2)), rng)
+
+        assert len(np.unique(mixture.means, axis=0)) == components
+        assert np.exp(mixture.log_weights).sum() == pytest.approx(1)

@@ -152,3 +152,15 @@ def test_left_out_predictions_are_those_of_a_posterior_without_the_observation()
         variance = deviation[0] ** 2 / other.output_scale + 0.05
         expected = math.sqrt(whole.output_scale * variance)
         assert deviations[left_out] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("noise", "used"), [(0.02, 0.02), (0.002, 0.02), (0.0002, 0.02)])
+def test_noise_is_raised_tenfold_until_the_matrix_can_be_factorised(
+    noise: float, used: float
+) -> None:
+    correlation = np.array([[1.0, 1.01], [1.01, 1.0]])  # as rounding leaves it, exaggerated
+
+    posterior = condition(correlation, noise, np.array([1.0, -1.0]), 1e-6)
+
+    noisy = np.array([[1 + used, 1.01], [1.01, 1 + used]])
+    assert posterior.precision @ noisy == pytest.approx(np.eye(2), abs=1e-9)

@@ -137,3 +137,21 @@ def test_best_target_is_the_least() -> None:
     fitted = updated(new(), 9)
 
     assert fitted.best_target == fitted.targets.min()
+
+
+def test_state_of_another_kernel_replaces_what_was_fitted(fits: Starts) -> None:
+    model = new(fits)
+    updated(model, 40)
+
+    model.load_state([[0.1, 0.2, -9.0], 40])
+
+    assert model.state() == [None, 0]
+    updated(model, 40)
+    assert fits == [[INITIAL]] * 2
+
+
+def test_state_before_the_first_fit_is_empty() -> None:
+    model = new()
+    model.load_state(model.state())
+
+    assert model.state() == [None, 0]

@@ -61,3 +61,19 @@ def test_logarithms_are_finite_where_values_underflow() -> None:
     density = log_normal_density(z)
     assert log_normal_cdf(z) == pytest.approx(density - np.log(-z), abs=1e-3)
     assert log_unit_improvement(z) == pytest.approx(density - 2 * np.log(-z), abs=1e-3)
+
+
+@pytest.mark.parametrize("z", [-9.0, -12.0, -20.0])
+def test_series_of_the_tails_are_as_exact_as_their_next_term(z: float) -> None:
+    x = -z
+    cdf = math.erfc(x / math.sqrt(2)) / 2
+    density = NORMAL.pdf(z)
+    mills = cdf * x / density
+    gain = log_unit_improvement(np.array([z]))[0] - log_normal_density(np.array([z]))[0]
+
+    # Phi(z) = phi(z) / x * (1 - 1 / x^2 + 3 / x^4 - 15 / x^6 ...); phi + z Phi = phi / x^2 *
+    # (1 - 3 / x^2 + 15 / x^4 - 105 / x^6 ...)
+    assert log_normal_cdf(np.array([z]))[0] == pytest.approx(math.log(cdf), abs=20 / x**6)
+    assert mills == pytest.approx(1 - 1 / x**2 + 3 / x**4, abs=20 / x**6)
+    series = 1 - 3 / x**2 + 15 / x**4 - 105 / x**6
+    assert gain + 2 * math.log(x) == pytest.approx(math.log(series), abs=130 / x**6)

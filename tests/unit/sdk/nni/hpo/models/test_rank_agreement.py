@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nni.hpo.models.rank_agreement import agreement
+from nni.hpo.models.rank_agreement import _errors, agreement
 
 LOSSES = np.array([3.0, 1.0, 4.0, 1.5, 5.0, 0.5])
 UNKNOWING = np.zeros(6)
@@ -52,3 +52,20 @@ def test_constant_scores_and_equal_losses_are_not_trusted() -> None:
 
     assert constant.trust < 0.3
     assert constant.weights.tolist() == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("losses", "scores", "errors"),
+    [
+        ([3.0, 1.0, 2.0], [1.0, 2.0, 3.0], [0.5, 1.0, 0.5]),  # wrong; then wrong and right
+        ([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 2.5], [0.5, 0.0, 0.0, 1 / 3]),
+        ([1.0, 2.0, 3.0], [7.0, 7.0, 7.0], [0.5, 0.5, 0.5]),  # no order is half wrong
+        ([1.0, 1.0, 2.0], [1.0, 2.0, 1.5], [0.5, 0.5, 0.5]),  # equal losses are not counted
+    ],
+)
+def test_error_is_the_share_of_earlier_results_on_the_wrong_side(
+    losses: list[float], scores: list[float], errors: list[float]
+) -> None:
+    above, predicted = (np.subtract.outer(one, one) for one in (losses, scores))
+
+    assert _errors(predicted, above).tolist() == pytest.approx(errors)

@@ -31,6 +31,12 @@ def test_the_farthest_from_what_is_kept_comes_first() -> None:
     assert chosen.tolist() == [0, 2]
 
 
+def test_each_choice_is_the_farthest_from_those_before_it() -> None:
+    inputs = np.array([[1.0], [10.0], [10.1], [5.0]])
+
+    assert _farthest_first(inputs, np.array([[0.0]]), 4).tolist() == [2, 3, 0, 1]
+
+
 def test_of_very_many_results_as_many_are_kept() -> None:
     rng = np.random.default_rng(1)
 

@@ -1,9 +1,12 @@
 """Model of own results over surrogates of earlier tasks."""
 
+import math
+
 import numpy as np
+import pytest
 
 from nni.hpo.models.earlier_tasks import EarlierTask, earlier_task
-from nni.hpo.models.transfer_model import TransferModel
+from nni.hpo.models.transfer_model import _SCALES, TransferModel, _log_densities
 
 AXES = np.array([0, 1])
 EARLIER = np.random.default_rng(0).random((40, 2))
@@ -62,3 +65,21 @@ def test_running_trials_reduce_the_deviation_around_them() -> None:
 
     assert after[1][0] < before[1][0]
     assert abs(after[0][0] - before[0][0]) < 1e-3 + 0.1 * abs(before[0][0])
+
+
+def test_densities_of_scales_are_those_of_a_normal_distribution() -> None:
+    rng = np.random.default_rng(0)
+    factor = np.tril(rng.random((4, 4))) + np.eye(4)
+    covariance = factor @ factor.T
+    targets, means = rng.standard_normal((2, 4))
+
+    def slow(scale: float) -> float:
+        """Return the log density of the targets, N(scale * means, scale^2 * covariance)."""
+        away = targets - scale * means
+        inside = float(away @ np.linalg.solve(scale**2 * covariance, away))
+        log_determinant = math.log(np.linalg.det(scale**2 * covariance))
+        return -0.5 * (inside + log_determinant + math.log(scale) ** 2)
+
+    found = _log_densities(factor, targets, means)
+
+    assert found == pytest.approx([slow(float(scale)) for scale in _SCALES])

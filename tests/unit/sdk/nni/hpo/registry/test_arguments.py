@@ -150,6 +150,16 @@ def test_declared_check_gets_all_values() -> None:
         declared.validate({"high": 1})
 
 
+def test_argument_that_configurations_must_give_has_a_default_in_python() -> None:
+    declared = DeclaredArguments("Demo", arguments_of(Example))
+
+    declared.validate({})
+    with pytest.raises(ValueError, match="size"):
+        declared.validate({}, configuration=True)
+    with pytest.raises(ValueError, match=r"^classArgs of Demo: .*size"):
+        declared.validate_class_args()
+
+
 def test_declarations_are_equal_by_content() -> None:
     one, same = DeclaredArguments("Demo", BUDGETS), DeclaredArguments("Demo", tuple(BUDGETS))
 

@@ -90,3 +90,10 @@ def test_import_that_hangs_is_ended_with_all_that_it_has_forked(tmp_path: Path) 
         until(has_no_writer, 30.0)
     finally:
         os.close(alive)
+
+
+def test_import_is_ended_by_an_alarm_also_where_the_parent_is_gone(tmp_path: Path) -> None:
+    write(tmp_path, "import signal\nraise OSError(f'{signal.alarm(0)} s left')")
+
+    with pytest.raises(ValueError, match=r"OSError: (1[01]\d|120) s left"):
+        check_class("hostile.Mine", "tuner", "className")

@@ -2,7 +2,12 @@
 
 import pytest
 
-from nni.hpo.registry.cost_arguments import COST_AWARE, TUNERS_WITH_COSTS, check_cost_arguments
+from nni.hpo.registry.cost_arguments import (
+    COST_AWARE,
+    TUNERS_WITH_COSTS,
+    check_cost_arguments,
+    cost_hint,
+)
 from nni.hpo.registry.factory import algorithms, validate
 
 
@@ -48,3 +53,22 @@ def test_several_outcomes_are_refused_before_the_experiment_starts() -> None:
 def test_arguments_that_fit_together_pass() -> None:
     check_cost_arguments(cost_aware=True, cost_budget=60, utility="poi")
     check_cost_arguments(cost_aware=False, cost_budget=None, utility="ucb")
+
+
+@pytest.mark.parametrize("argument", ["cost", "utility", ""])
+def test_other_arguments_have_no_hint(argument: str) -> None:
+    assert cost_hint(argument) == ""
+    assert "auto and GPTuner" in cost_hint("cost_budget")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"cost_aware": False, "cost_budget": 0},
+        {"cost_budget": 60},
+        {"cost_aware": True, "utility": "ucb"},
+    ],
+)
+def test_arguments_that_do_not_fit_together_are_refused(arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="cost_aware"):
+        check_cost_arguments(**arguments)

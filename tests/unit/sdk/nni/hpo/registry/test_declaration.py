@@ -68,7 +68,7 @@ def test_constructor_takes_positional_and_named_arguments() -> None:
 
 
 def test_wrong_call_raises_the_usual_error() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'sise'"):
+    with pytest.raises(TypeError, match=r"__init__\(\) got an unexpected keyword argument 'sise'"):
         DemoTuner(sise=3)  # type: ignore[call-arg] # wrong on purpose
 
 

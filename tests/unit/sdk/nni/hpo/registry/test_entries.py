@@ -1,6 +1,9 @@
 """What is known of an algorithm, as tables."""
 
+import pytest
+
 from nni.hpo import AlgorithmEntry
+from nni.hpo.registry.entries import folded_name
 from nni.hpo.registry.factory import find
 
 
@@ -42,3 +45,19 @@ def test_entry_without_a_declaration_has_no_arguments() -> None:
 
     assert entry.arguments == ()
     assert entry.argument_rows() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "folded"),
+    [
+        ("TPE", "tpe"),
+        ("TPETuner", "tpe"),
+        ("Median_Stop-Assessor", "medianstop"),
+        ("bohb advisor", "bohb"),
+        ("PBT2Tuner", "pbt2"),
+        ("TunerTuner", "tuner"),
+        ("Tuners", "tuners"),
+    ],
+)
+def test_names_are_compared_by_letters_and_digits_less_the_ending(name: str, folded: str) -> None:
+    assert folded_name(name) == folded

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nni.hpo.registry.rules import (
+    MANY,
     AbsoluteFile,
     AnyValue,
     Boolean,
@@ -101,3 +102,14 @@ def test_rules_are_importable_without_numpy() -> None:
     done = subprocess.run([sys.executable, "-c", program], check=False)
 
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(("value", "accepted"), [(2**31 - 1, True), (2**31, False)])
+def test_count_without_another_limit_fits_into_32_bits(value: int, accepted: bool) -> None:
+    assert IntRange(1, MANY).accepts(value, {}) is accepted
+    assert IntAbove("low").accepts(value, {"low": 1}) is accepted
+
+
+def test_relation_without_equality_refuses_the_same_value() -> None:
+    assert not IntAbove("low").accepts(3, {"low": 3})
+    assert IntAbove("low").accepts(4, {"low": 3})

@@ -12,6 +12,11 @@ def test_seconds_and_timedeltas_are_seconds(duration: float | timedelta) -> None
     assert seconds_of("duration", duration) == 90.0
 
 
+@pytest.mark.parametrize("duration", [0.5, 1, 1e-6])
+def test_any_positive_duration_is_one(duration: float) -> None:
+    assert seconds_of("duration", duration) == duration
+
+
 @pytest.mark.parametrize(
     "duration", [0, -1, float("nan"), float("inf"), timedelta(0), timedelta(seconds=-1)]
 )

@@ -15,6 +15,16 @@ def outcomes(
     return found
 
 
+def test_trial_is_shown_and_compared_by_id_and_parameters() -> None:
+    plain, other = StudyTrial(3, {"x": 1}), StudyTrial(3, {"x": 1})
+    other.set_user_attr("size", 7)
+
+    assert repr(other) == "StudyTrial(id=3, parameters={'x': 1})"
+    assert plain == other
+    assert plain != StudyTrial(4, {"x": 1})
+    assert (plain.user_attrs, other.user_attrs) == ({}, {"size": 7})
+
+
 def test_best_is_the_first_of_equal_ones_within_the_limits() -> None:
     found = outcomes(
         [{"default": 3, "ms": 5}, {"default": 9, "ms": 11}, {"default": 7, "ms": 1},

@@ -61,6 +61,24 @@ def test_step_ends_at_or_below_the_upper_bound() -> None:
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "step", "text"),
+    [
+        (2, 3, 0.5, "[2.0, 3.0] in steps of 0.5"),
+        (-1, 1, 0.75, "[-1.0, 0.5] in steps of 0.75"),
+        (0.1, 1, 0.1, "[0.1, 1.0] in steps of 0.1"),
+    ],
+)
+def test_steps_are_counted_from_the_lower_bound(
+    low: float, high: float, step: float, text: str
+) -> None:
+    values = float_range("a", low, high, step, log=False)
+
+    assert str(values) == text
+    with pytest.raises(ValueError, match="must lie in"):
+        values.encode(high + step)
+
+
+@pytest.mark.parametrize(
     ("low", "high", "step", "log", "named"),
     [
         (2, 1, None, False, "low"),

@@ -179,3 +179,20 @@ def test_what_ranks_cannot_do_is_refused() -> None:
     batch = {"combine_params": {"_type": "choice", "_value": [{"x": 1}]}}
     with pytest.raises(ValueError, match="own form"):
         Study(batch, tuner="BatchTuner", warm_start_from=[earlier(1)], warm_start_by="rank")
+
+
+@pytest.mark.parametrize("running", [0, 3, 6])
+def test_proposal_is_a_configuration_that_no_trial_has(running: int) -> None:
+    space = {"x": {"_type": "choice", "_value": list(range(13))}}
+    known = [{"parameter": {"x": x}, "value": x} for x in range(13)]
+    proposer = TransferProposer([known], MINIMIZED, 0)
+    proposer.update_search_space(parse_space(space, algorithm="test"))
+    for x in range(6):
+        proposer.learn({"x": x}, float(x))
+    pending = [{"x": x} for x in range(6, 6 + running)]
+
+    proposals = [proposer.propose(pending) for _ in range(5)]
+
+    made = [proposal["x"] for proposal in proposals if proposal is not None]
+    assert len(made) >= 2
+    assert min(made) >= 6 + running

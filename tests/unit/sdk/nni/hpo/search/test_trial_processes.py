@@ -20,3 +20,10 @@ def test_process_that_dies_fails_its_trial_only() -> None:
 def test_exception_of_the_objective_is_raised() -> None:
     with closing(TrialProcesses(1)) as processes, pytest.raises(KeyError):
         processes.call(end_process_at_zero, {})
+
+
+def test_processes_are_started_afresh_and_not_forked() -> None:
+    with closing(TrialProcesses(1)) as processes:
+        method = processes.call(eval, "__import__('multiprocessing').get_start_method()")
+
+    assert method == "spawn"

@@ -139,3 +139,9 @@ def test_tabulate_wants_values_of_all_that_is_no_choice() -> None:
         tabulate(space, {}, lambda _: [1.0])
     with pytest.raises(ValueError, match="grid must hold numbers"):
         tabulate(space, {"x": ["a"]}, lambda _: [1.0])
+
+
+def test_tables_are_shown_and_compared_by_what_they_were_made_of() -> None:
+    assert "_strides" not in repr(table())
+    assert table() == table()
+    assert table() != replace(table(), about="measured")

@@ -300,3 +300,11 @@ def test_run_times_are_those_of_the_virtual_clock() -> None:
     simulate(table(), tuner=tuner)
 
     assert tuner.ends == [(0, 2.0 * STEPS), (1, 1.5 * STEPS)]
+
+
+def test_simulation_ends_after_a_hundred_trials_one_at_a_time_unless_told_otherwise() -> None:
+    run = simulate(table(), tuner=Scripted(*[0.3] * 120))
+
+    # Nine steps of 1.3 s each.
+    assert len(run.trials) == 100
+    assert run.duration_s == pytest.approx(100 * 9 * 1.3)

@@ -1,6 +1,7 @@
 """Overrides of a configuration by command-line options."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Annotated
 
 import pytest
@@ -8,6 +9,11 @@ import pytest
 from nni.hpo import Choice, RandInt, Uniform
 from nni.hpo.space._command_line import with_arguments
 from nni.hpo.space._type_reader import read_structure
+
+
+class Order(Enum):
+    UP = "up"
+    DOWN = "1"
 
 
 @dataclass
@@ -25,6 +31,12 @@ class Training:
     model: Svm | Tree
     fast: Annotated[bool, Choice()] = False
     epochs: int = 10
+    rate: float = 0.5
+    name: str = "run"
+    quick: bool = False
+    order: Order = Order.UP
+    sizes: list[int] = field(default_factory=list)
+    limit: int | None = None
 
 
 STRUCTURE = read_structure(Training)
@@ -46,8 +58,24 @@ def test_option_of_an_inner_field_applies_to_the_branch_that_another_option_sele
     assert merged["model"] == {"_name": "Tree", "depth": 7}
 
 
-def test_untuned_field_has_an_option_of_its_type() -> None:
-    assert with_arguments(STRUCTURE, PARAMETERS, ["--epochs", "2"])["epochs"] == 2
+@pytest.mark.parametrize(
+    ("option", "text", "value"),
+    [
+        ("epochs", "2", 2),
+        ("rate", "2", 2.0),
+        ("name", "2", "2"),
+        ("quick", "true", True),
+        ("order", "1", "1"),
+        ("sizes", "[1, 2]", [1, 2]),
+        ("limit", "null", None),
+        ("limit", "5", 5),
+    ],
+)
+def test_untuned_field_has_an_option_of_its_type(option: str, text: str, value: object) -> None:
+    found = with_arguments(STRUCTURE, PARAMETERS, [f"--{option}", text])[option]
+
+    assert found == value
+    assert type(found) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +83,7 @@ def test_untuned_field_has_an_option_of_its_type() -> None:
     [
         (["--model/Tree/depth", "7"], "is only for --model Tree"),
         (["--model", "Forest"], "must be one of Svm, Tree; got Forest"),
-        (["--rate", "1"], "unrecognized arguments"),
+        (["--depth", "1"], "unrecognized arguments"),
         (["--epochs", "many"], "invalid int value"),
     ],
 )
