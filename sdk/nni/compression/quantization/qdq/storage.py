@@ -44,6 +44,8 @@ def store_transposed(graph: ir.Graph) -> None:
 def store_biases(graph: ir.Graph) -> None:
     """Store biases as integers of the scale of input times weight, as integer kernels add them.
 
+    A bias stays where the weight has scales of other channels than those of the output.
+
     Args:
         graph: changed in place.
     """
@@ -54,7 +56,11 @@ def store_biases(graph: ir.Graph) -> None:
             continue
         node, index = place
         bias = constant(node.inputs[index])
-        if bias is not None and bias.shape in {scale.shape, (bias.size,)}:
+        if (
+            bias is not None
+            and scale.shape in {(), bias.shape}
+            and bias.shape in {(), (bias.size,)}
+        ):
             _store_bias(graph, node, index, bias, scale)
 
 

@@ -135,10 +135,22 @@ def exported_parameter(quantizer: TargetQuantizer, value: Tensor) -> nn.Module |
     if form is None:
         return None
     found, integers = quantizer(value), exported_integers(form)
+    if integers is not None and not _by_output(quantizer, integers, value.dim()):
+        integers = None
     if integers is None or integers.differs(integers.rounded(found), found):
         _warn(quantizer)
         return StoredParameter(found)
     return StoredIntegers(integers, found)
+
+
+def _by_output(quantizer: TargetQuantizer, integers: ExportedIntegers, rank: int) -> bool:
+    """Return whether runtimes multiply products of a parameter by its scales as they are meant.
+
+    ONNX Runtime takes scales of a layer's input channels for those of as many output channels.
+    """
+    kind = quantizer.place.module_type
+    output = 1 if kind.startswith("ConvTranspose") and rank > 1 else 0
+    return integers.scale.dim() == 0 or integers.axis == output or kind.startswith("Embedding")
 
 
 def exported_integers(form: IntegerForm) -> ExportedIntegers | None:

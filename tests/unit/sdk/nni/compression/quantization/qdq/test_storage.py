@@ -55,6 +55,17 @@ def test_a_bias_has_the_scale_of_the_products(operator: str, scale: Any) -> None
     assert zero_point.shape == stored_scale.shape
 
 
+def test_a_bias_of_other_channels_than_those_of_the_scale_stays() -> None:
+    graph = Graph()
+    bias = graph.constant([1.0, -2.0, 3.0, 4.0])
+    weight = graph.weight(np.ones((4, 2, 1, 1)), [0.5, 0.25], axis=1)
+    layer = graph.add("ConvTranspose", graph.rounded(graph.x), weight, bias, group=2)
+
+    store_biases(graph.graph)
+
+    assert node_of(layer).inputs[2] is bias
+
+
 def test_a_bias_beside_values_that_are_not_rounded_stays() -> None:
     graph = Graph()
     bias = graph.constant([1.0, -2.0])

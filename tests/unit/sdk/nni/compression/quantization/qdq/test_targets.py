@@ -65,6 +65,15 @@ def test_a_weight_is_stored_in_integers_by_channel() -> None:
     assert torch.allclose(rounded, quantizer(VALUE))
 
 
+def test_a_weight_with_scales_of_its_input_channels_is_stored_in_floating_point() -> None:
+    quantizer = observed("weight", granularity="in_channel")
+
+    found = exported_parameter(quantizer, VALUE)
+
+    assert isinstance(found, StoredParameter)
+    assert torch.equal(found.value, quantizer(VALUE))
+
+
 def test_a_target_that_is_observed_only_is_left() -> None:
     assert exported_activation(observed("_input_0", apply_method="bypass")) is None
     assert exported_parameter(observed("weight", apply_method="bypass"), VALUE) is None
