@@ -86,12 +86,22 @@ def repeat_pairs(graph: ir.Graph) -> None:
         moving = producer_of(node.inputs[0], _MOVING)
         if moving is None or pair_of(node) is None or not _by_tensor(node):
             continue
+        if not _rounds_all(moving, node):
+            continue
         value = moving.inputs[0]
         if value is None or producer_of(value, (DEQUANTIZE,)) is not None:
             continue
         moving.replace_input_with(0, rounded_value(value, node))
         added = [one for one, _ in value.uses() if one.op_type == QUANTIZE]
         waiting.extend(one for one in added if rounding(one) == rounding(node))
+
+
+def _rounds_all(moving: ir.Node, node: ir.Node) -> bool:
+    """Return whether no reader of an operator's outputs rounds them otherwise than a given one."""
+    readers = [reader for output in moving.outputs for reader, _ in output.uses()]
+    others = [one for one in readers if one.op_type == QUANTIZE]
+    parts = len(moving.outputs) == 1 or len(readers) == len(others)
+    return parts and all(rounding(one) == rounding(node) for one in others)
 
 
 def share_pairs(graph: ir.Graph) -> None:

@@ -37,6 +37,14 @@ class Graph:
         self.graph.append(node)
         return node.outputs[0]
 
+    def split(self, value: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Add a node that parts a value in two, and return its outputs."""
+        node = ir.node("Split", [value], {"axis": 1, "num_outputs": 2}, num_outputs=2)
+        for index, one in enumerate(node.outputs):
+            one.shape, one.name = ir.Shape((2, 2)), f"part{index}"
+        self.graph.append(node)
+        return node.outputs[0], node.outputs[1]
+
     def rounded(self, value: ir.Value, scale: float = 0.5) -> ir.Value:
         """Add a pair."""
         numbers = (self.constant(scale), self.constant(0, np.uint8))

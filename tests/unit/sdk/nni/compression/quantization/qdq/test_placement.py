@@ -45,6 +45,28 @@ def test_pairs_are_repeated_before_what_moves_values(runtime: bool, count: int) 
     assert read_by(pooled) == (["DequantizeLinear"] if runtime else ["Relu"])
 
 
+@pytest.mark.parametrize("other", [0.25, None])
+def test_a_value_with_other_parts_is_not_rounded_for_one_of_them(other: float | None) -> None:
+    graph = Graph()
+    one, rest = graph.split(graph.x)
+    rest = rest if other is None else graph.rounded(rest, other)
+    graph.outputs([graph.rounded(one, 0.5), graph.add("Neg", rest)])
+
+    place_pairs(graph.model, runtime=True)
+
+    assert read_by(one) == ["x"]
+
+
+def test_a_value_whose_parts_are_rounded_alike_is_rounded_before() -> None:
+    graph = Graph()
+    parts = graph.split(graph.x)
+    graph.outputs([graph.rounded(one, 0.5) for one in parts])
+
+    place_pairs(graph.model, runtime=True)
+
+    assert read_by(parts[0]) == ["DequantizeLinear"]
+
+
 @pytest.mark.parametrize("runtime", [False, True])
 def test_a_sum_reads_the_rounded_value_if_all_that_it_adds_is_rounded(runtime: bool) -> None:
     graph = Graph()
