@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nni.compression.base.folding import folding_problem
 from nni.compression.base.module_wrapper import FusedModule, ModuleWrapper
-from nni.compression.base.numerics import IntegerRange
+from nni.compression.base.numerics import IntegerRange, IntegerType, scale_and_zero_point
 from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
 from nni.compression.base.target_space import is_parameter
 from nni.compression.config.quantization_settings import QuantizationSettings, check_quantization
@@ -116,8 +116,8 @@ def in_model(
     places = [
         (owner, name, child)
         for owner in model.modules()
-        for name, child in owner.named_children()
-        if id(child) in replaced
+        for name, child in owner._modules.items()  # noqa: SLF001 - named_children omits a second name
+        if child is not None and id(child) in replaced
     ]
     try:
         for owner, name, child in places:
@@ -140,15 +140,14 @@ def calibrated_quantizer(place: TargetPlace, numbers: Mapping[str, object]) -> C
         ValueError: there is no scale, as in a calibration of DoReFa or BNN.
     """
     where = f"{_ARGUMENT}[{place.module_name!r}][{place.target!r}]"
-    scale = _tensor(numbers, "scale")
+    scale, zero_point = _tensor(numbers, "scale"), _tensor(numbers, "zero_point")
     if scale is None:
-        scale = _legacy_scale(numbers)
+        scale, zero_point = _legacy_numbers(numbers, zero_point)
     if scale is None:
         raise ValueError(
             f"{where} must have a scale or tracked_min and tracked_max, got the keys "
             f"{sorted(numbers)}; export with the quantizer itself"
         )
-    zero_point = _tensor(numbers, "zero_point")
     zero_point = torch.zeros_like(scale) if zero_point is None else zero_point
     dtype = numbers.get("quant_dtype") or _legacy_dtype(place, numbers, zero_point)
     check_quantization({"quant_dtype": dtype}, where)
@@ -158,22 +157,39 @@ def calibrated_quantizer(place: TargetPlace, numbers: Mapping[str, object]) -> C
 
 
 def _limits(settings: QuantizationSettings, numbers: Mapping[str, object]) -> IntegerRange:
-    ends = [numbers.get(key) for key in ("tracked_qmin", "tracked_qmax")]
-    if isinstance(ends[0], int) and isinstance(ends[1], int):
-        return IntegerRange(ends[0], ends[1])
+    ends = _given_limits(numbers)
+    if ends is not None:
+        return ends
     bits = settings.bits
     if settings.signed:
         return IntegerRange(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     return IntegerRange(0, (1 << bits) - 1)
 
 
-def _legacy_scale(numbers: Mapping[str, object]) -> Tensor | None:
-    """Return the scale of a symmetric range, which NNI 2.x leaves out; None without a range."""
-    ends = [_tensor(numbers, key) for key in ("tracked_min", "tracked_max")]
-    if ends[0] is None or ends[1] is None:
-        return None
-    largest = torch.maximum(ends[0].abs(), ends[1].abs())
-    return largest / ((1 << (int(str(numbers["quant_bits"])) - 1)) - 1)
+def _given_limits(numbers: Mapping[str, object]) -> IntegerRange | None:
+    ends = [numbers.get(key) for key in ("tracked_qmin", "tracked_qmax")]
+    if isinstance(ends[0], int) and isinstance(ends[1], int):
+        return IntegerRange(ends[0], ends[1])
+    return None
+
+
+def _legacy_numbers(
+    numbers: Mapping[str, object], zero_point: Tensor | None
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return scale and zero point by the range, which NNI 2.x leaves out; None without a range.
+
+    The range is symmetric, unless it is known that no integer is negative, as those of observers.
+    """
+    low, high = _tensor(numbers, "tracked_min"), _tensor(numbers, "tracked_max")
+    if low is None or high is None:
+        return None, zero_point
+    bits = int(str(numbers["quant_bits"]))
+    limits = _given_limits(numbers)
+    unsigned = IntegerType(max(limits.qmax if limits else 0, 1).bit_length(), signed=False)
+    if limits == unsigned.range and zero_point is None:
+        return scale_and_zero_point(low, high, unsigned, "affine")
+    found, _ = scale_and_zero_point(low, high, IntegerType(bits, signed=True), "symmetric")
+    return found, zero_point
 
 
 def _legacy_dtype(place: TargetPlace, numbers: Mapping[str, object], zero_point: Tensor) -> str:

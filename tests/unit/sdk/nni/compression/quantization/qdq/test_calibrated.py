@@ -47,6 +47,37 @@ def test_a_range_without_a_scale_is_symmetric() -> None:
     assert (float(quantizer.scale), quantizer.limits) == (1.0, (-128, 127))
 
 
+def test_a_range_without_a_scale_is_affine_if_no_integer_is_negative() -> None:
+    numbers = {"quant_bits": 8, "tracked_min": -1.0, "tracked_max": 6.0}
+    ends = {"tracked_qmin": 0, "tracked_qmax": 127}
+
+    quantizer = calibrated_quantizer(TargetPlace("fc", "_input_0"), {**numbers, **ends})
+
+    assert (float(quantizer.scale), float(quantizer.zero_point)) == (pytest.approx(7 / 127), 18)
+    assert float(quantizer(torch.tensor(-1.0))) == pytest.approx(-18 * 7 / 127)
+
+
+def test_a_range_of_zeros_has_a_scale() -> None:
+    numbers = {"quant_bits": 8, "tracked_min": 0.0, "tracked_max": 0.0}
+
+    quantizer = calibrated_quantizer(TargetPlace("fc", "_input_0"), numbers)
+
+    assert float(quantizer(torch.tensor(0.0))) == 0.0
+
+
+def test_a_module_with_two_names_in_one_owner_is_replaced_under_both() -> None:
+    model, layer = nn.Module(), nn.Linear(1, 1)
+    for name, module in (("one", layer), ("other", layer), ("none", None)):
+        model.register_module(name, module)
+    wrappers = calibrated_wrappers(model, {"one": {"_input_0": NUMBERS}}, [])
+
+    with in_model(model, wrappers, []):
+        found = [model.get_submodule(name) for name in ("one", "other")]
+
+    assert found == [wrappers["one"]] * 2
+    assert [model.get_submodule(name) for name in ("one", "other")] == [layer] * 2
+
+
 def test_the_ends_of_a_calibration_win_over_the_dtype() -> None:
     numbers = {**NUMBERS, "tracked_qmin": 0, "tracked_qmax": 127}
 
