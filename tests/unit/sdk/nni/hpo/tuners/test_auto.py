@@ -1,5 +1,6 @@
 """The default tuner."""
 
+import inspect
 import json
 import logging
 from collections import Counter
@@ -327,3 +328,16 @@ def test_hosts_know_what_it_learns_from() -> None:
     assert AutoTuner.multi_objective
     assert AutoTuner.imports_failures
     assert AutoTuner.learns_stopped
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("ask_time_limit", 0.05),
+        ("cost_aware", False),
+        ("cost_budget", None),
+        ("robust", False),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(AutoTuner).parameters[argument].default == default

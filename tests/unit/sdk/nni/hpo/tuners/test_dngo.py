@@ -1,5 +1,6 @@
 """DNGO."""
 
+import inspect
 from statistics import median
 
 import pytest
@@ -85,3 +86,15 @@ def test_networks_of_different_seeds_start_differently() -> None:
         seeds.add(tuner.state()["model"][1])
 
     assert len(seeds) == 2
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("sample_size", 1000),
+        ("trials_per_update", 20),
+        ("num_epochs_per_training", 500),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(DNGOTuner).parameters[argument].default == default

@@ -1,5 +1,6 @@
 """Naive evolution."""
 
+import inspect
 import json
 from statistics import median
 from typing import Any
@@ -185,3 +186,14 @@ def test_user_prior_is_refused() -> None:
 
     with pytest.raises(ValueError, match="_prior"):
         EvolutionTuner().update_search_space({"x": entry})
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("population_size", 32),
+        ("seed", None),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(EvolutionTuner).parameters[argument].default == default

@@ -1,5 +1,6 @@
 """Bayesian optimisation with a Gaussian process."""
 
+import inspect
 import math
 from statistics import median
 
@@ -7,6 +8,7 @@ import pytest
 
 from nni.hpo import GPTuner, RandomTuner, Tuner
 from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import objectives_of
 
 BRANIN = {
     "x": {"_type": "uniform", "_value": [-5, 10]},
@@ -155,3 +157,62 @@ def test_cost_aware_proposal_is_cheaper(utility: str) -> None:
         return float(tuner.generate_parameters(6)["x"])
 
     assert proposed(cost_aware=True) < proposed(cost_aware=False)
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("kappa", 5),
+        ("xi", 0),
+        ("nu", 2.5),
+        ("alpha", 1e-06),
+        ("cold_start_num", 10),
+        ("selection_num_warm_up", 100000),
+        ("selection_num_starting_points", 250),
+        ("ask_time_limit", 0.1),
+        ("cost_aware", False),
+        ("cost_budget", None),
+        ("robust", False),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(GPTuner).parameters[argument].default == default
+
+
+def test_hosts_know_what_it_learns_from() -> None:
+    assert GPTuner.multi_objective
+    assert GPTuner.imports_failures
+    assert GPTuner.learns_stopped
+
+
+@pytest.mark.parametrize(
+    ("modes", "limits", "outcome"),
+    [
+        ({"near": "minimize"}, [], 1.0),
+        ({"near": "minimize"}, [{"metric": "heat", "max": 2}], (1.0, 1.0)),
+        ({"near": "minimize", "heat": "maximize"}, [], (1.0, -3.0)),
+        (
+            {"near": "minimize", "heat": "maximize"},
+            [{"metric": "near", "max": 3}],
+            (1.0, -3.0, -2.0),
+        ),
+    ],
+)
+def test_several_objectives_and_limits_are_several_outcomes(
+    modes: dict[str, str], limits: list[dict[str, JsonValue]], outcome: object
+) -> None:
+    tuner = GPTuner(seed=0)
+    tuner.set_objectives(objectives_of(modes, limits))
+    tuner.update_search_space(LINE)
+
+    tuner.receive_trial_result(0, {"x": 0.5}, {"near": 1.0, "heat": 3.0, "default": 1.0})
+
+    ((_, found),) = tuner.state()["observed"]
+    assert found == outcome
+
+
+def test_refuses_costs_of_several_outcomes() -> None:
+    with pytest.raises(ValueError, match="cost_aware"):
+        GPTuner(cost_aware=True).set_objectives(
+            objectives_of({"near": "minimize"}, [{"metric": "heat", "max": 2}])
+        )

@@ -139,3 +139,7 @@ def test_user_prior_is_refused() -> None:
 
     with pytest.raises(ValueError, match="_prior"):
         GridSearchTuner().update_search_space({"x": entry})
+
+
+def test_may_be_asked_early() -> None:
+    assert GridSearchTuner.lookahead

@@ -1,5 +1,6 @@
 """Metis."""
 
+import inspect
 from statistics import median
 
 import pytest
@@ -147,3 +148,15 @@ def test_random_points_come_until_enough_results_are_known() -> None:
     drawn = rival.generate_parameters(0)
 
     assert [tuner.generate_parameters(9) == drawn for tuner in tuners] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("no_resampling", True),
+        ("selection_num_starting_points", 600),
+        ("ask_time_limit", 0.1),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(MetisTuner).parameters[argument].default == default

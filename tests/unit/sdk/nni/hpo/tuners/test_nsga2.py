@@ -1,5 +1,6 @@
 """Breeding for several objectives."""
 
+import inspect
 import json
 
 import pytest
@@ -80,3 +81,45 @@ def test_user_prior_is_refused() -> None:
 
     with pytest.raises(ValueError, match="_prior"):
         NSGA2().update_search_space({"x": entry})
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("population_size", 40),
+        ("seed", None),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(NSGA2).parameters[argument].default == default
+
+
+def test_hosts_know_that_it_takes_several_objectives() -> None:
+    assert NSGA2.multi_objective
+
+
+def test_goes_on_from_its_state() -> None:
+    first, second = NSGA2("minimize", 4, seed=1), NSGA2("minimize", 4, seed=2)
+    for tuner in (first, second):
+        tuner.update_search_space(SPACE)
+    for number in range(9):
+        point = first.generate_parameters(number)
+        first.receive_trial_result(number, point, sum(point.values()))
+
+    second.load_state(json.loads(json.dumps(first.state())))
+
+    assert second.state() == first.state()
+    assert second.generate_parameters(9) == first.generate_parameters(9)
+
+
+def test_new_space_keeps_the_members_that_fit_and_an_empty_one_has_one_configuration() -> None:
+    tuner = NSGA2("minimize", 4, seed=1)
+    tuner.update_search_space(SPACE)
+    for number, x in enumerate((0.2, 0.8)):
+        tuner.receive_trial_result(number, dict.fromkeys(SPACE, x), x)
+
+    tuner.update_search_space({name: {"_type": "uniform", "_value": [0, 0.5]} for name in SPACE})
+
+    assert [losses for _, losses, _ in tuner.state()["members"]] == [[0.2]]
+    tuner.update_search_space({})
+    assert tuner.generate_parameters(0) == {}

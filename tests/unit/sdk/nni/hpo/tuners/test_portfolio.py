@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import Counter
 from typing import Any
@@ -301,3 +302,14 @@ def test_a_deferred_proposal_comes_from_its_tuner_later(
     assert deferring.later is callback
     assert tuner.proposer_of(0) == "TPE"
     assert tuner.trials == {"TPE": 1, "Random": 0}
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("policy", "equal"),
+        ("share_results", False),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(PortfolioTuner).parameters[argument].default == default

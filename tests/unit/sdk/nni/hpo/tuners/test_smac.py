@@ -1,5 +1,6 @@
 """SMAC."""
 
+import inspect
 import json
 import logging
 from statistics import median
@@ -147,3 +148,14 @@ def test_proposals_repeat_by_default_and_mode_is_maximize() -> None:
 
     assert best_of(default, 12) == best_of(given, 12)
     assert len(generate(default, range(20, 40)).parameters) == 20
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("config_dedup", False),
+        ("seed", None),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(SMACTuner).parameters[argument].default == default

@@ -1,6 +1,7 @@
 """TPE as a tuner: what it learns from and how well it searches."""
 
 import functools
+import inspect
 import json
 import logging
 import math
@@ -13,7 +14,7 @@ from nni.hpo import Study, TPETuner, optimize
 from nni.hpo.objectives import objectives_of
 from nni.hpo.registry.factory import create
 from nni.hpo.space.parser import contains, parse_space
-from nni.hpo.tuners.tpe import STARTUP_TRIALS
+from nni.hpo.tuners.tpe import STARTUP_TRIALS, TpeArguments
 
 BRANIN_SPACE = {
     "x": {"_type": "uniform", "_value": [-5, 10]},
@@ -549,3 +550,44 @@ def test_resumed_tuner_learns_stopped_trials_again() -> None:
     )
 
     assert tuner.state()["observed"] == [[{"x": 0.5}, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("parallel_optimize", False),
+        ("constant_liar_type", "min"),
+        ("seed", None),
+        ("tpe_args", None),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(TPETuner).parameters[argument].default == default
+
+
+def test_settings_of_the_model_have_the_documented_defaults() -> None:
+    settings = TpeArguments()
+
+    assert settings.constant_liar_type is None
+    assert settings.linear_forgetting is None
+    assert (settings.n_startup_jobs, settings.n_ei_candidates) == (10, 32)
+    assert (settings.prior_weight, settings.gamma) == (1.0, 0.45)
+
+
+@pytest.mark.parametrize(("forgetting", "most", "newest"), [(None, 25, None), (7, 7, 7)])
+def test_linear_forgetting_limits_the_good_results(
+    forgetting: int | None, most: int, newest: int | None
+) -> None:
+    densities = TpeArguments(
+        linear_forgetting=forgetting, gamma=0.3, n_ei_candidates=5, prior_weight=0.0
+    ).densities
+
+    assert (densities.good_limit, densities.newest) == (most, newest)
+    assert (densities.good_factor, densities.candidates) == (0.3, 5)
+    assert 0 < densities.prior_weight < 1e-6
+
+
+def test_hosts_know_what_it_learns_from() -> None:
+    assert TPETuner.multi_objective
+    assert TPETuner.imports_failures
+    assert TPETuner.learns_stopped

@@ -74,3 +74,34 @@ def test_three_objectives_are_measured_alike() -> None:
     # By symmetry the corners add the same, up to the random rays.
     assert found[:3] == pytest.approx(found[:3].mean(), rel=0.5)
     assert found[3] > found[:3].max()
+
+
+@pytest.mark.parametrize("factors", [(10.0, 0.01), (0.5, 3.0)])
+def test_reaches_do_not_depend_on_the_units_of_the_losses(factors: tuple[float, float]) -> None:
+    losses = np.random.default_rng(0).random((6, 2))
+
+    assert reaches(losses * factors + (5.0, -7.0)) == pytest.approx(reaches(losses))
+
+
+def test_equal_results_reach_to_the_reference_a_tenth_beyond_them() -> None:
+    for objectives in (2, 3):
+        found = reaches(np.full((2, objectives), 4.0))
+
+        # A ray leaves a cube of side 0.1 at 0.1 at least, and along the diagonal at last.
+        lengths = found ** (1 / objectives)
+        assert found[0].tolist() == found[1].tolist()
+        assert lengths.min() > 0.1 - 1e-12
+        assert lengths.max() <= 0.1 * objectives**0.5 + 1e-12
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_each_next_choice_adds_most_to_those_before(count: int) -> None:
+    volumes = np.array([[3.0, 0.0, 0.0], [2.0, 2.0, 0.0], [0.0, 1.5, 1.0], [0.0, 0.0, 1.2]])
+
+    assert spread_choice(volumes, count).tolist() == [1, 3, 0][:count]
+
+
+def test_contribution_is_what_no_other_result_reaches() -> None:
+    volumes = np.array([[3.0, 1.0, 2.0], [2.0, 4.0, 2.0], [0.5, 1.0, 1.0]])
+
+    assert contributions(volumes).tolist() == [1.0, 3.0, 0.0]

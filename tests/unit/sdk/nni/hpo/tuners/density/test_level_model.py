@@ -241,3 +241,16 @@ def test_user_prior_guides_the_first_proposals_and_fades_with_the_results() -> N
 
     assert shares[0] > 0.5
     assert shares[1] < 0.1
+
+
+def test_failures_lower_the_probability_of_success_near_them() -> None:
+    model = model_of(LINE)
+    for x in (0.1, 0.15, 0.2, 0.8, 0.85):
+        model.add(Row(0, (x,), ()), loss(1.0))
+    assert model.log_success(Row(0, (0.9,), ())) == 0.0
+
+    for x in (0.9, 0.95, 0.98):
+        model.add_failure(Row(0, (x,), ()))
+
+    assert model.log_success(Row(0, (0.95,), ())) < model.log_success(Row(0, (0.12,), ())) < 0.0
+    assert len(model.observations) == 5

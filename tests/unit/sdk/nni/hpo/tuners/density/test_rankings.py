@@ -1,5 +1,6 @@
 """The order of results with one loss."""
 
+import math
 from random import Random
 
 import pytest
@@ -74,3 +75,10 @@ def test_better_ranks_weigh_more() -> None:
     assert weights.tolist() == sorted(weights.tolist(), reverse=True)
     assert weights.mean() == pytest.approx(1.0)
     assert rank_weights(0).tolist() == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_weights_fall_with_the_logarithm_of_the_rank(count: int) -> None:
+    raw = [math.log((count + 1) / (rank + 1)) for rank in range(count)]
+
+    assert rank_weights(count) == pytest.approx([one * count / sum(raw) for one in raw])

@@ -1,5 +1,6 @@
 """The network morphism tuner as its documentation has it."""
 
+import inspect
 import json
 from pathlib import Path
 
@@ -158,3 +159,21 @@ def test_missing_folders_above_that_of_the_models_are_made(tmp_path: Path) -> No
 
     assert len(list(tmp_path.rglob("0.json"))) == 1
     assert (next(tmp_path.rglob("0.json")).parent / "best_model.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("input_width", 32),
+        ("input_channel", 3),
+        ("n_output_node", 10),
+        ("verbose", True),
+        ("beta", 2.576),
+        ("t_min", 0.0001),
+        ("max_model_size", 16777216),
+        ("default_model_len", 3),
+        ("default_model_width", 64),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(NetworkMorphismTuner).parameters[argument].default == default
