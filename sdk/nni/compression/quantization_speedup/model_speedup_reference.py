@@ -28,6 +28,8 @@ class ModelSpeedupReference(OnnxModelSpeedup):
         batchsize: samples that the engine computes at a time.
         input_names: name of the input in the file.
         output_names: name of the output in the file.
+        fold_batch_norms: whether `config` describes layers with the batch norm after them folded
+            in, as that of a quantizer with `dummy_input` does.
 
     Raises:
         ImportError: onnx, onnxscript or onnxruntime is missing.
@@ -65,6 +67,8 @@ class ModelSpeedupReference(OnnxModelSpeedup):
         batchsize: int = 1,
         input_names: Sequence[str] = ("actual_input_1",),
         output_names: Sequence[str] = ("output1",),
+        *,
+        fold_batch_norms: bool = False,
     ) -> None:
         settings = EngineSettings(
             onnx_path,
@@ -75,5 +79,6 @@ class ModelSpeedupReference(OnnxModelSpeedup):
             batchsize,
             input_names,
             output_names,
+            fold_batch_norms,
         )
         super().__init__(model, input_shape, config, settings, OnnxRuntimeEngine())

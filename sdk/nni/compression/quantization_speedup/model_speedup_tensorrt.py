@@ -33,6 +33,8 @@ class ModelSpeedupTensorRT(OnnxModelSpeedup):
         batchsize: samples that the engine computes at a time.
         input_names: name of the input in the file.
         output_names: name of the output in the file.
+        fold_batch_norms: whether `config` describes layers with the batch norm after them folded
+            in, as that of a quantizer with `dummy_input` does.
 
     Raises:
         ImportError: tensorrt, onnx or onnxscript is missing.
@@ -62,6 +64,8 @@ class ModelSpeedupTensorRT(OnnxModelSpeedup):
         batchsize: int = 1,
         input_names: Sequence[str] = ("actual_input_1",),
         output_names: Sequence[str] = ("output1",),
+        *,
+        fold_batch_norms: bool = False,
     ) -> None:
         settings = EngineSettings(
             onnx_path,
@@ -72,5 +76,6 @@ class ModelSpeedupTensorRT(OnnxModelSpeedup):
             batchsize,
             input_names,
             output_names,
+            fold_batch_norms,
         )
         super().__init__(model, input_shape, config, settings, TensorRTEngine(strict_datatype))

@@ -24,7 +24,7 @@ from nni.compression.quantization_speedup.precisions import Precisions, check_bi
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Arguments that all engines share: files, bits, calibration, batch size, input and output."""
+    """Arguments that all engines share: files, bits, calibration, batch size, names, folding."""
 
     onnx_path: str | Path
     extra_layer_bits: int
@@ -34,6 +34,7 @@ class EngineSettings:
     batchsize: int
     input_names: Sequence[str]
     output_names: Sequence[str]
+    fold_batch_norms: bool = False
 
     def check(self) -> None:
         """Raise ValueError unless numbers and names are valid."""
@@ -89,6 +90,7 @@ class OnnxModelSpeedup(BaseModelSpeedup):
         self.onnx_path = Path(settings.onnx_path)
         self.extra_layer_bits = settings.extra_layer_bits
         self.batchsize = settings.batchsize
+        self._fold_batch_norms = settings.fold_batch_norms
         self._sample_shape = tuple(input_shape[1:])
         self._names = (settings.input_names[0], settings.output_names[0])
         self._engine = engine
@@ -178,7 +180,13 @@ class OnnxModelSpeedup(BaseModelSpeedup):
         device = next((one.device for one in model.parameters()), torch.device("cpu"))
         example = torch.zeros(self.batchsize, *self._sample_shape, device=device)
         if precisions.integers:
-            export_onnx(model, precisions.integers, example, self.onnx_path, runtime=None)
+            # Measured ranges are those of the layers as they are.
+            folded = self._fold_batch_norms and self._calibrator is None
+            export_onnx(
+                *(model, precisions.integers, example, self.onnx_path),
+                runtime=None,
+                fold_batch_norms=folded,
+            )
         else:
             export_plain(model, (example,), self.onnx_path)
 

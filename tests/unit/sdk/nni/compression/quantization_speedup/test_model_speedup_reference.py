@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from nni.compression import TorchEvaluator
-from nni.compression.quantization import PtqQuantizer
+from nni.compression.quantization import PtqQuantizer, QATQuantizer
 from nni.compression.quantization.calibration import to_legacy
 from nni.compression.quantization_speedup import ModelSpeedupReference
 
@@ -234,3 +234,26 @@ def test_a_file_that_is_no_engine_is_refused(make: Make, tmp_path: Path) -> None
 
     with pytest.raises(ValueError, match="no model that ONNX Runtime reads"):
         make().load_quantized_model(tmp_path / "engine")
+
+
+def test_a_configuration_with_folded_batch_norms_is_computed_as_such(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    norm = nn.BatchNorm2d(4)
+    nn.init.constant_(norm.weight, 0.1)
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), norm).eval()
+    samples = torch.randn(4, *SHAPE[1:])
+    entry = {"op_names": ["0"], "target_names": ["_input_", "weight"], "quant_dtype": "int8"}
+    quantizer = QATQuantizer(model, [entry], dummy_input=samples)
+    model.train()(samples)
+    with torch.no_grad():
+        expected = model.eval()(samples)
+    config = quantizer.export_model(tmp_path / "model.pth")
+
+    engine = ModelSpeedupReference(
+        *(model, SHAPE, config, tmp_path / "model.onnx"), batchsize=4, fold_batch_norms=True
+    )
+    engine.compress()
+
+    # Values between two integers may be rounded to either one: less than one of 127 steps.
+    step = float(expected.abs().max()) / 127
+    torch.testing.assert_close(engine.inference(samples)[0], expected, rtol=0, atol=step)
