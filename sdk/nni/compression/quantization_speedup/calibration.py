@@ -118,7 +118,7 @@ def _observe(
             hook = layer.register_forward_pre_hook(partial(_note_first, note, name))
             stack.callback(hook.remove)
         for batch in _batches(calibrator):
-            model(batch.to(device))
+            model(batch.to(device).float())  # arrays of numpy have 64 bits
 
 
 def _note_first(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -34,6 +35,14 @@ def test_channels_of_a_transposed_convolution_are_in_its_second_dimension(tmp_pa
     found = calibrated(model, Calibrator(torch.ones(1, 2, 2, 2), tmp_path / "cache", 1))
 
     assert torch.tensor(found["0"]["weight"]["scale"]).shape == (1, 3, 1, 1)
+
+
+def test_samples_of_64_bits_are_converted(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 2))
+
+    found = calibrated(model, Calibrator(np.ones((1, 2)), tmp_path / "cache", 1, "minmax"))
+
+    assert found["0"]["_input_0"]["scale"] == pytest.approx(1 / 127)
 
 
 def test_modes_of_the_model_stay(tmp_path: Path) -> None:
