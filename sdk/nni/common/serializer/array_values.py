@@ -77,9 +77,13 @@ def _series_form(value: Any, encode: Encode) -> tuple[Any] | None:  # noqa: ANN4
 
 
 def _is_simple(table: Any) -> bool:  # noqa: ANN401 - a table or column
-    """Return whether the index is flat numbers or texts and each kind of type plain (no dates)."""
+    """Return whether a flat index of numbers or texts has no name, and all types are plain."""
     types = table.dtypes if hasattr(table, "columns") else [table.dtype]
-    plain = all(getattr(one, "kind", "") in _PLAIN_KINDS for one in types)
+    plain = all(
+        getattr(one, "kind", "") in _PLAIN_KINDS and not hasattr(one, "categories") for one in types
+    )
+    if any(axis.name is not None for axis in table.axes):
+        return False
     return plain and table.index.nlevels == 1 and table.index.dtype.kind in "iuUO"
 
 

@@ -43,7 +43,7 @@ def dump(
 
     Raises:
         ValueError: an option for compression is given, which `dump_bytes` has; a number is NaN
-            without `allow_nan`; or an object contains itself.
+            without `allow_nan`; an object contains itself; or two keys of a dict have one text.
         PayloadTooLarge: an object that was not traced is too large; the error names it.
         TypeError: an option is unknown, or an object cannot be pickled.
 

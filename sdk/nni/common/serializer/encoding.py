@@ -1,5 +1,6 @@
 """Encoder of `nni.dump`: an object becomes values that JSON has."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -45,7 +46,8 @@ class Encoder:
 
         Raises:
             PayloadTooLarge: an object without a record is too large.
-            ValueError: an object contains itself, or must be traced and is not.
+            ValueError: an object contains itself, or must be traced and is not; or two keys of a
+                dict have one text.
             TypeError: a key of a dict is no string, number, bool or None.
         """
         if value is None or type(value) in {str, bool, int, float}:
@@ -91,6 +93,7 @@ class Encoder:
                     f"keys of {path or 'the dict'} must be strings, numbers, bools or None, "
                     f"got {key!r}"
                 )
+        _check_distinct(value, path)
         return {key: self.encode(one, joined(path, str(key))) for key, one in value.items()}
 
     def _call(self, value: Any, path: str) -> dict[str, Any]:  # noqa: ANN401 - a traced object
@@ -126,6 +129,22 @@ class Encoder:
         data = pickled(value)
         check_size(data, self.pickle_size_limit, path, value)
         return {PICKLE: as_text(data)}
+
+
+def _check_distinct(value: dict[Any, Any], path: str) -> None:
+    """Raise ValueError if two keys of a dict have one text: the document would lose a value."""
+    if all(type(key) is str for key in value):
+        return
+    texts: dict[str, Any] = {}
+    for key in value:
+        # The text of a key that json.dumps writes.
+        text = str(key) if isinstance(key, str) else json.dumps(key)
+        if text in texts:
+            raise ValueError(
+                f"keys of {path or 'the dict'} must have distinct texts, which JSON writes, got "
+                f"{texts[text]!r} and {key!r}; rename one"
+            )
+        texts[text] = key
 
 
 def joined(path: str, name: str) -> str:

@@ -2,12 +2,13 @@
 
 import base64
 import datetime as dt
+import re
 import zoneinfo
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from nni.common.serializer.symbols import symbol_at, symbol_path
@@ -18,6 +19,8 @@ Encode = Callable[[Any, str], Any]
 _DATE = ("year", "month", "day")
 _TIME = ("hour", "minute", "second", "microsecond")
 _DELTA = ("days", "seconds", "microseconds")
+_MOMENTS = (dt.datetime, dt.date, dt.time, dt.timedelta)
+_OFFSET = re.compile(r"UTC([+-])(\d\d):(\d\d)")
 _UTC = "UTC"
 
 
@@ -32,7 +35,7 @@ def standard_form(value: Any, encode: Encode) -> Form | None:  # noqa: ANN401 - 
         None if it is no such value, or has a part that the form cannot express.
     """
     match value:
-        case PurePath():
+        case Path():  # pure paths may be those of another system
             return {"__pathlib__": str(value)}
         case Enum():
             return _enum_form(value)
@@ -64,13 +67,16 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
 
 
 def _enum_form(value: Enum) -> Form | None:
-    if symbol_path(type(value)) is None:
+    # Several flags together have no member of their own.
+    if symbol_path(type(value)) is None or value.name not in type(value).__members__:
         return None
     kind = [type(value).__module__, type(value).__qualname__]
     return {"__enum__": {"__enum_instance_type__": kind, "name": value.name}}
 
 
 def _moment_form(value: dt.date | dt.time | dt.timedelta) -> Form | None:
+    if type(value) not in _MOMENTS:
+        return None  # a subclass has parts of its own, as the nanoseconds of pandas
     names: tuple[str, ...]
     match value:
         case dt.datetime():
@@ -96,10 +102,10 @@ def _zone(name: str) -> dt.tzinfo | None:
     """Return the time zone of `UTC`, `UTC+02:00`, `Europe/Oslo` or the like; None: unknown."""
     if name == _UTC:
         return dt.UTC
-    if name.startswith(_UTC):
-        sign = -1 if name[len(_UTC)] == "-" else 1
-        hours, minutes = name[len(_UTC) + 1 :].split(":")[:2]
-        return dt.timezone(sign * dt.timedelta(hours=int(hours), minutes=int(minutes)))
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        sign = -1 if offset[1] == "-" else 1
+        return dt.timezone(sign * dt.timedelta(hours=int(offset[2]), minutes=int(offset[3])))
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
@@ -136,6 +142,11 @@ def _moment(form: Form) -> Any:  # noqa: ANN401 - a date, time or duration
     return kind(**numbers, tzinfo=zone, fold=int(form.get("is_dst", False)))
 
 
+def _hashable(element: Any) -> Any:  # noqa: ANN401 - any element
+    """Return an element of a set: a list, which was a tuple there, as a tuple."""
+    return tuple(map(_hashable, element)) if isinstance(element, list) else element
+
+
 def _enum(form: Form) -> Enum:
     module, name = form["__enum__"]["__enum_instance_type__"]
     member: Enum = symbol_at(f"{module}.{name}")[form["__enum__"]["name"]]
@@ -150,7 +161,7 @@ _DECODERS: dict[str, Callable[[Form], Any]] = {
     "__time__": _moment,
     "__timedelta__": _moment,
     "__complex__": lambda form: complex(*form["__complex__"]),
-    "__set__": lambda form: set(form["__set__"]),
+    "__set__": lambda form: {_hashable(one) for one in form["__set__"]},
     "__decimal__": lambda form: Decimal(form["__decimal__"]),
     "__fraction__": lambda form: Fraction(form["numerator"], form["denominator"]),
     "__slice__": lambda form: slice(form["start"], form["stop"], form["step"]),

@@ -72,6 +72,8 @@ def _frozen(value: Any, sample: Sample) -> Any:  # noqa: ANN401 - any argument
     if isinstance(value, dict):
         return {key: _frozen(one, sample) for key, one in value.items()}
     parts = [_frozen(one, sample) for one in value]
+    if hasattr(value, "_fields"):  # a named tuple, whose function reads it by names
+        return type(value)(*parts)
     return parts if isinstance(value, list) else tuple(parts)
 
 

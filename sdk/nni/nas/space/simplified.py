@@ -1,19 +1,17 @@
 """Format that travels: how to construct the model, and its mutables, as `SimplifiedModelSpace`."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from nni.common.serializer import is_traceable
 from nni.mutable import LabeledMutable, Mutable, Sample, SampleValidationError
+from nni.mutable.record import marked, unmarked
 from nni.nas.space.context import model_context
 from nni.nas.space.executable import ExecutableModelSpace, ModelEvaluator
 from nni.nas.space.metrics import Metrics
 from nni.nas.space.status import ModelStatus
 
 __all__ = ["SimplifiedModelSpace"]
-
-_TUPLE: Final = "__nni_tuple__"
-"""Key of a tuple in a dumped sample: JSON has lists only, and a value must stay equal."""
 
 
 class SimplifiedModelSpace(ExecutableModelSpace):
@@ -131,13 +129,13 @@ class SimplifiedModelSpace(ExecutableModelSpace):
         dumped = {
             "status": self.status.value,
             "model_symbol": self.model_symbol,
-            "model_args": self.model_args,
-            "model_kwargs": self.model_kwargs,
+            "model_args": marked(self.model_args),
+            "model_kwargs": marked(self.model_kwargs),
             "evaluator": self.evaluator,
         }
         if self.sample is None:
             return {**dumped, "mutables": {str(key): one for key, one in self.mutables.items()}}
-        sample = {str(label): _packed(value) for label, value in self.sample.items()}
+        sample = {str(label): marked(value) for label, value in self.sample.items()}
         return {**dumped, "sample": sample, "metrics": self.metrics}
 
     @classmethod
@@ -148,25 +146,19 @@ class SimplifiedModelSpace(ExecutableModelSpace):
         metrics: Metrics | None = None,
         mutables: Mapping[str, LabeledMutable] | None = None,
         status: str = ModelStatus.Initialized.value,
-        **parts: Any,  # noqa: ANN401 - arguments of the constructor
+        model_args: list[Any],
+        model_kwargs: dict[str, Any],
+        **parts: Any,  # noqa: ANN401 - other arguments of the constructor
     ) -> Self:
-        space = cls(mutables=mutables or {}, **parts)
+        space = cls(
+            mutables=mutables or {},
+            model_args=unmarked(model_args),
+            model_kwargs=unmarked(model_kwargs),
+            **parts,
+        )
         if sample is None:
             return space
-        chosen = {label: _unpacked(value) for label, value in sample.items()}
+        chosen = {label: unmarked(value) for label, value in sample.items()}
         frozen = space._with_sample(chosen, status, space.evaluator)
         frozen.metrics = Metrics() if metrics is None else metrics
         return frozen
-
-
-def _packed(value: Any) -> Any:  # noqa: ANN401 - any value of a sample
-    """Return a value with tuples as dicts of one key, so that JSON keeps them apart from lists."""
-    if isinstance(value, tuple):
-        return {_TUPLE: [_packed(one) for one in value]}
-    return [_packed(one) for one in value] if isinstance(value, list) else value
-
-
-def _unpacked(value: Any) -> Any:  # noqa: ANN401 - any value of a sample
-    if isinstance(value, dict) and set(value) == {_TUPLE}:
-        return tuple(_unpacked(one) for one in value[_TUPLE])
-    return [_unpacked(one) for one in value] if isinstance(value, list) else value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Any, Final
 
 import torch
@@ -178,6 +179,8 @@ class _SourceWriter:
             IllegalGraphError: the value is of a kind that has no source code.
         """
         match value:
+            case Enum():
+                return f"{self._symbol(type(value))}({self.expression(value.value)})"
             case ProgramVariable(name, item):
                 return name if item is None else f"{name}[{item}]"
             case TrainingMode():
@@ -193,7 +196,8 @@ class _SourceWriter:
             case slice():
                 return f"slice({self._joined((value.start, value.stop, value.step))})"
             case float():
-                return repr(value) if value - value == 0 else f"float({str(value)!r})"
+                number = float(value)  # of numpy, too, whose text has another name
+                return repr(number) if number - number == 0 else f"float({str(number)!r})"
         if isinstance(value, _CONSTANTS):
             return repr(value)
         return self._object(value)
@@ -211,6 +215,8 @@ class _SourceWriter:
             return f"torch.{value!r}"
         if isinstance(value, torch.Size):
             return self.expression(tuple(value))
+        if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+            return self.expression(value.item())
         if isinstance(value, type):
             return self._symbol(value)
         if is_traceable(value, must_be_instance=True):

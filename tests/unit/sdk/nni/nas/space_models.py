@@ -1,9 +1,12 @@
 """Small spaces for the tests of spaces; another process imports them by name."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from nni.mutable import Categorical, Mutable, Sample, SampleValidationError
+import nni
+from nni.mutable import Categorical, Mutable, Sample, SampleValidationError, ensure_frozen
 from nni.nas.nn.pytorch import LayerChoice, ModelSpace, MutableLinear
 
 
@@ -92,3 +95,11 @@ class FixedRate:
     def evaluate(self, model: nn.Module) -> float:
         del model
         return self.rate
+
+
+class ValueSpace(ModelSpace):
+    """Space whose one choice is among any values."""
+
+    def __init__(self, values: list[Any]) -> None:
+        super().__init__()
+        self.value = ensure_frozen(self.add_mutable(nni.choice("value", values)), strict=False)

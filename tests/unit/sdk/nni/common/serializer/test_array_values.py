@@ -99,3 +99,13 @@ def test_what_the_forms_cannot_express_has_none(value: object) -> None:
 
 def test_other_objects_stay() -> None:
     assert array_value({"a": 1}) == {"a": 1}
+
+
+def test_names_of_an_index_and_categories_have_no_form() -> None:
+    named = pd.DataFrame({"a": [1]}, index=pd.Index([3], name="id"))
+    sizes = pd.Series(pd.Categorical(["s"], categories=["m", "s"], ordered=True))
+
+    assert array_form(named, same) is None
+    assert array_form(named["a"], same) is None
+    assert array_form(sizes, same) is None
+    assert array_form(pd.DataFrame({"size": sizes}), same) is None

@@ -125,3 +125,15 @@ def test_keys_that_json_lacks_are_refused() -> None:
 
 def test_paths_join_by_points() -> None:
     assert (joined("", "a"), joined("a", "b")) == ("a", "a.b")
+
+
+def test_keys_of_one_text_are_refused_since_the_document_would_lose_a_value() -> None:
+    with pytest.raises(ValueError, match=r"keys of a must have distinct texts, .* got 1 and '1'"):
+        Encoder().encode({"a": {1: "one", "1": "two"}})
+
+    with pytest.raises(ValueError, match="got None and 'null'"):
+        Encoder().encode({None: 1, "null": 2})
+
+
+def test_keys_of_distinct_texts_stay() -> None:
+    assert Encoder().encode({1: "a", 1.5: "b", "c": "c"}) == {1: "a", 1.5: "b", "c": "c"}

@@ -1,8 +1,8 @@
 import datetime as dt
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from fractions import Fraction
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,6 +13,11 @@ from nni.common.serializer.standard_values import standard_form, standard_value
 
 class Color(Enum):
     RED = 1
+
+
+class Mode(Flag):
+    READ = 1
+    WRITE = 2
 
 
 class Half(dt.tzinfo):
@@ -96,3 +101,31 @@ def test_what_the_forms_cannot_express_has_none() -> None:
 
 def test_other_objects_stay() -> None:
     assert standard_value({"a": 1}) == {"a": 1}
+
+
+def test_flags_together_have_no_form_since_no_member_has_their_name() -> None:
+    assert standard_form(Mode.READ, same) is not None
+    assert standard_form(Mode.READ | Mode.WRITE, same) is None
+    assert standard_form(Mode(0), same) is None
+
+
+@pytest.mark.parametrize("name", ["UTCX", "UTC+1", "UTC+01:02:03"])
+def test_zone_of_another_name_has_no_form(name: str) -> None:
+    zone = dt.timezone(dt.timedelta(hours=1), name)
+
+    assert standard_form(dt.datetime(2020, 1, 1, tzinfo=zone), same) is None
+
+
+def test_moment_of_a_subclass_has_no_form_which_would_lose_its_parts() -> None:
+    pd: Any = pytest.importorskip("pandas")
+
+    for value in (pd.Timestamp("2020-01-01T00:00:00.123456789"), pd.NaT, pd.Timedelta(1, "ns")):
+        assert standard_form(value, same) is None
+
+
+def test_pure_path_of_another_system_has_no_form() -> None:
+    assert standard_form(PureWindowsPath("C:\\data"), same) is None
+
+
+def test_tuples_in_a_set_are_read_as_tuples() -> None:
+    assert standard_value({"__set__": [[1, [2, 3]], [4, []]]}) == {(1, (2, 3)), (4, ())}

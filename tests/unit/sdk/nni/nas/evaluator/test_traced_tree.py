@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -58,3 +58,15 @@ def test_a_frozen_call_has_values_in_place_of_mutables() -> None:
 def test_a_missing_label_is_an_error_that_names_it() -> None:
     with pytest.raises(SampleMissingError, match="'one'"):
         frozen_call(traced(nni.choice("one", [1, 2])), {})
+
+
+class Rates(NamedTuple):
+    first: object
+    last: object
+
+
+def test_named_tuple_keeps_its_names_when_frozen() -> None:
+    call = traced(Rates(nni.choice("rate", [1, 2]), 3))
+
+    assert frozen_call(call, {"rate": 2}).trace_kwargs["value"] == Rates(2, 3)
+    assert type(frozen_call(call, {"rate": 2}).trace_kwargs["value"]) is Rates

@@ -11,7 +11,7 @@ from torch import nn
 from nni.common.serializer import dump, load
 from nni.nas.nn.pytorch import LayerChoice
 from nni.nas.space import SimplifiedModelSpace
-from tests.unit.sdk.nni.nas.space_models import PairSpace, TinySpace, WeightSum
+from tests.unit.sdk.nni.nas.space_models import PairSpace, TinySpace, ValueSpace, WeightSum
 
 ROOT = Path(__file__).parents[6]
 SAMPLE = {"tiny/width": 16, "tiny/activation": "tanh", "tiny/head": 0}
@@ -109,3 +109,21 @@ def test_unfrozen_space_is_constructed_anew() -> None:
 def test_module_without_a_recorded_construction_is_refused(model: nn.Module) -> None:
     with pytest.raises(TypeError, match="model_space must be a ModelSpace"):
         SimplifiedModelSpace.from_model(model)
+
+
+@pytest.mark.parametrize("value", [{"size": (3, 1)}, {1: 3}, [(3, {2: (1,)})]])
+def test_values_in_dicts_and_their_keys_survive_a_dump(value: object) -> None:
+    model = SimplifiedModelSpace.from_model(ValueSpace([value, None])).freeze({"value": value})
+
+    loaded = load(dump(model))
+
+    assert loaded.sample == {"value": value}
+    assert loaded.executable_model().value == value
+
+
+def test_arguments_of_the_model_survive_a_dump() -> None:
+    values = [{1: (3, 3)}, (1,)]
+
+    loaded = load(dump(SimplifiedModelSpace.from_model(ValueSpace(values))))
+
+    assert loaded.model_kwargs == {"values": values}

@@ -1,7 +1,9 @@
 """Source code of programs."""
 
+from enum import IntEnum
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -131,3 +133,28 @@ def test_operation_of_no_framework_has_no_source_code() -> None:
 
     with pytest.raises(IllegalGraphError, match="'_special' has no source code"):
         source_of([Program("_model", [], {"m": member}, [], None)])
+
+
+class Axis(IntEnum):
+    ROWS = 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.float64(0.5), "0.5"),
+        (np.float32(0.5), "0.5"),
+        (np.float64("nan"), "float('nan')"),
+        (np.int64(3), "3"),
+        (np.bool_(True), "True"),
+    ],
+)
+def test_scalars_of_numpy_are_plain_numbers(value: object, text: str) -> None:
+    assert f"self.m = torch.nn.Dropout(p={text})" in member_lines("torch.nn.Dropout", p=value)
+
+
+def test_member_of_an_enum_is_made_by_its_imported_class() -> None:
+    lines = member_lines("torch.nn.Softmax", dim=Axis.ROWS)
+
+    assert f"import {__name__}" in lines
+    assert f"self.m = torch.nn.Softmax(dim={__name__}.Axis(1))" in lines
