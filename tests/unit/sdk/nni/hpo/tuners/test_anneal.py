@@ -147,3 +147,19 @@ def test_user_prior_is_refused() -> None:
 
     with pytest.raises(ValueError, match="_prior"):
         AnnealTuner().update_search_space({"x": entry})
+
+
+def test_imported_results_count_as_received_ones_and_others_are_skipped() -> None:
+    results: list[tuple[JsonValue, float]] = [({"x": 0.2}, 1.0), ({"x": 0.7}, 0.5)]
+    received, imported = taught(LINE, results), taught(LINE, [])
+
+    imported.import_data(
+        [
+            *({"parameter": parameters, "value": value} for parameters, value in results),
+            {"parameter": {"x": 0.1}, "value": None},
+            {"parameter": {"x": 7.0}, "value": 1.0},
+        ]
+    )
+
+    assert imported.state() == received.state()
+    assert drawn(imported, "x", 5) == drawn(received, "x", 5)

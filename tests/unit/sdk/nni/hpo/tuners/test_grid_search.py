@@ -143,3 +143,15 @@ def test_user_prior_is_refused() -> None:
 
 def test_may_be_asked_early() -> None:
     assert GridSearchTuner.lookahead
+
+
+def test_samples_on_the_grid_are_not_worth_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    tuner = tuner_of(GRID)
+
+    with caplog.at_level(logging.WARNING):
+        tuner.import_data([{"parameter": {"a": 3, "b": 1, "c": 10}, "value": 1}])
+    assert caplog.text == ""
+
+    with caplog.at_level(logging.WARNING):
+        tuner.import_data([{"parameter": {"a": a, "b": 0, "c": 10}, "value": 1} for a in (1, 2, 9)])
+    assert "1 of 3 imported samples lie outside the grid" in caplog.text

@@ -358,3 +358,18 @@ def test_defaults_are_the_documented_ones() -> None:
 def test_nested_choice_is_refused() -> None:
     with pytest.raises(ValueError, match="nested choice is not supported by PBTTuner"):
         PBTTuner().update_search_space({"m": {"_type": "choice", "_value": [{"_name": "a"}]}})
+
+
+def test_explored_members_keep_the_constraints() -> None:
+    space = {**SPACE, "_constraints": ["layers <= 4", "lr < 0.5"]}
+    tuner = PBTTuner("maximize", str(ROOT), 6, resample_probability=0.5, seed=0)
+    tuner.update_search_space(space)
+    seen = set()
+    for step in range(6):
+        members = asked(tuner, range(6 * step, 6 * step + 6))
+        assert all(place(parse_space(space), values(member)) for member in members)
+        seen |= {member["layers"] for member in members}
+        for number in range(6 * step, 6 * step + 6):
+            finish(tuner, number, float(number % 6))
+
+    assert len(seen) > 1

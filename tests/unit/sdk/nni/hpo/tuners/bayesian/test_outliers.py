@@ -144,3 +144,8 @@ def test_a_fifth_of_the_results_may_be_measured_again(repeated: int, again: bool
     outliers.load_state([[[-1.0 - number] for number in range(repeated)], []])
 
     assert (repeat(outliers, LUCKY) is not None) is again
+
+
+@pytest.mark.parametrize("again", [-5.9, -3.0])
+def test_result_with_a_second_measurement_is_not_measured_a_third_time(again: float) -> None:
+    assert repeat(Outliers(), np.append(LUCKY, again)) is None

@@ -105,3 +105,44 @@ def test_a_connection_is_moved_in_proportion_to_its_place_and_length(
     assert distances(left, [right]).tolist() == pytest.approx([cost])
     assert distances(left, [more]).tolist() == pytest.approx([cost + 1])
     assert distances(more, [left]).tolist() == pytest.approx([cost + 1])
+
+
+def test_outline_has_the_layers_with_weights_and_the_skip_connections_between_them() -> None:
+    skip, merged = connected(FIRST, 3, 7, "Add"), connected(FIRST, 3, 7, "Concatenate")
+    assert skip is not None
+    assert merged is not None
+
+    outlines = [outline_of(graph) for graph in (FIRST, skip, merged)]
+
+    assert [one.widths.tolist() for one in outlines] == [
+        [8, 8, 8, 4],
+        [8, 8, 8, 4],
+        [8, 8, 8, 8, 4],
+    ]
+    assert [one.dense.tolist() for one in outlines] == [
+        [False, False, True, True],
+        [False, False, True, True],
+        [False, False, False, True, True],
+    ]
+    # From behind the first of these layers to behind the second one.
+    assert [one.connections for one in outlines] == [
+        (),
+        (("Add", 1, 1),),
+        (("Concatenate", 1, 1),),
+    ]
+
+
+def test_there_are_no_distances_from_nothing() -> None:
+    assert distances(outline_of(FIRST), []).tolist() == []
+
+
+def test_layers_of_another_kind_cost_as_much_as_new_ones() -> None:
+    dense = Outline(np.array([True, True]), np.array([4.0, 8.0]), ())
+    others = [
+        Outline(np.array([False, True]), np.array([4.0, 8.0]), ()),
+        Outline(np.array([True]), np.array([8.0]), ()),
+        Outline(np.array([True, True, True]), np.array([4.0, 8.0, 8.0]), ()),
+        Outline(np.array([True, True]), np.array([4.0, 10.0]), ()),
+    ]
+
+    assert distances(dense, others).tolist() == pytest.approx([1.0, 1.0, 1.0, 0.2])

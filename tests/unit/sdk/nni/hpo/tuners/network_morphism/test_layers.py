@@ -1,5 +1,7 @@
 """Shapes and sizes of single layers, compared with torch by `test_graph`."""
 
+import math
+
 import pytest
 
 from nni.hpo.tuners.network_morphism.layers import Layer, output_shape, weights
@@ -50,3 +52,56 @@ def test_unknown_names_are_refused(name: str) -> None:
 
 def test_a_layer_without_weights_has_none() -> None:
     assert weights(Layer("StubReLU", (0,)), (4, 4, 3)) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "args"),
+    [
+        ("StubConv2d", (0,), (3, 8)),
+        ("StubConv2d", (0,), (3, 8, 3, 1, 1, 1)),
+        ("StubDense", (0,), (3,)),
+        ("StubDense", (0,), (3, 8, 1)),
+        ("StubDense", (0,), (3, -1)),
+        ("StubDense", (0,), (3, True)),
+        ("StubDropout2d", (0,), (math.inf,)),
+        ("StubReLU", (0,), (1,)),
+    ],
+)
+def test_wrong_arguments_are_refused(
+    name: str, inputs: tuple[int, ...], args: tuple[float, ...]
+) -> None:
+    with pytest.raises(ValueError, match=f"{name} must have . to . numbers >= 0"):
+        Layer(name, inputs, args)
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "fits"),
+    [
+        ("StubReLU", (), False),
+        ("StubReLU", (0,), True),
+        ("StubReLU", (0, 1), False),
+        ("StubAdd", (), False),
+        ("StubAdd", (0, 1), True),
+        ("StubConcatenate", (0, 1, 2), True),
+    ],
+)
+def test_only_merging_layers_have_several_inputs(
+    name: str, inputs: tuple[int, ...], fits: bool
+) -> None:
+    if fits:
+        assert Layer(name, inputs).width == 0
+        return
+    with pytest.raises(ValueError, match=f"{name} has a wrong number of inputs"):
+        Layer(name, inputs)
+
+
+def test_width_is_that_of_filters_or_units() -> None:
+    layers = [
+        Layer("StubConv2d", (0,), (3, 8, 5)),
+        Layer("StubDense", (0,), (3, 7)),
+        Layer("StubBatchNormalization2d", (0,), (9,)),
+        Layer("StubPooling2d", (0,), (2, 2, 0)),
+    ]
+
+    assert [layer.width for layer in layers] == [8, 7, 0, 0]
+    assert layers[3].window() == (2, 2, 0)

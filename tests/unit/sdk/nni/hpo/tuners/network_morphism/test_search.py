@@ -48,3 +48,23 @@ def test_children_that_are_too_large_are_left_out() -> None:
 
     assert list(children(FIRST, Random(0)))
     assert small.new_children(FIRST, set(), Random(0)) == []
+
+
+def test_smooth_results_have_a_longer_lengthscale_than_rough_ones() -> None:
+    apart = np.abs(np.arange(16.0)[:, None] - np.arange(16.0)[None, :])
+
+    smooth = fitted_model([], apart, np.arange(16.0))
+    rough = fitted_model([], apart, np.random.default_rng(0).random(16))
+
+    assert smooth.lengthscale > rough.lengthscale
+
+
+def test_noise_is_found_where_equal_architectures_differ() -> None:
+    places = np.repeat(np.arange(8.0), 2)
+    apart = np.abs(places[:, None] - places[None, :])
+    exact = fitted_model([], apart, np.sin(places))
+    noisy = fitted_model([], apart, np.sin(places) + 2.0 * (np.arange(16) % 2))
+
+    deviations = [model.predict(apart[:1])[1][0] for model in (exact, noisy)]
+
+    assert deviations[0] < 0.3 * deviations[1]

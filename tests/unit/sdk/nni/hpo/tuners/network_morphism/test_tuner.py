@@ -177,3 +177,21 @@ def test_missing_folders_above_that_of_the_models_are_made(tmp_path: Path) -> No
 )
 def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
     assert inspect.signature(NetworkMorphismTuner).parameters[argument].default == default
+
+
+@pytest.mark.parametrize("mode", ["maximize", "minimize"])
+def test_restored_search_has_the_same_best_model(mode: str) -> None:
+    tuner, other = small(optimize_mode=mode), small(optimize_mode=mode)
+    played(tuner, 4)
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+
+    assert other.get_best_model_id() == tuner.get_best_model_id()
+    assert other.state() == tuner.state()
+
+
+def test_added_model_is_reported() -> None:
+    tuner = small()
+    played(tuner, 2)
+
+    assert tuner.add_model(0.5, 1) == {"model_id": 1, "metric_value": 0.5}
