@@ -1,16 +1,18 @@
 """Distiller that learns to map outputs of the student to the size of the teacher's."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 
 import torch
 from torch import Tensor, nn
 
 from nni.compression.base.evaluator import Evaluator
+from nni.compression.base.model_runs import eval_mode
 from nni.compression.config.distillation_settings import DistillationSettings
 from nni.compression.config.settings import ConfigListError
 from nni.compression.distillation.distiller import Distiller, TeacherPredict
 from nni.compression.distillation.losses import distance
-from nni.compression.distillation.outputs import plain_modules
+from nni.compression.distillation.outputs import OutputRecord, plain_modules
 
 
 class Adaptive1dLayerwiseDistiller(Distiller):
@@ -79,7 +81,9 @@ class Adaptive1dLayerwiseDistiller(Distiller):
         self._maps: dict[tuple[str, str], nn.Linear] | None = None
 
     def track_forward(self, *args: object, **kwargs: object) -> None:
-        """Run student and teacher once, and make the maps between outputs of different size.
+        """Run both models once in eval mode; make the maps between outputs of different size.
+
+        Neither model is changed, nor are gradients computed.
 
         Args:
             args: positional arguments of both models.
@@ -89,20 +93,17 @@ class Adaptive1dLayerwiseDistiller(Distiller):
             RuntimeError: a selected module is not called.
             ValueError: outputs differ in more than the last dimension.
         """
-        handles = [
-            *self._student.hooks(_chosen(self.bound_model, self._plan)),
-            *self._teacher.hooks(_chosen(self.teacher_model, self._links())),
-        ]
+        student, teacher = (OutputRecord(with_gradients_only=False) for _ in range(2))
         device = next((one.device for one in self.bound_model.parameters()), torch.device("cpu"))
-        try:
+        with ExitStack() as hooks, torch.no_grad(), eval_mode(self.bound_model):
+            for handle in (
+                *student.hooks(_chosen(self.bound_model, self._plan)),
+                *teacher.hooks(_chosen(self.teacher_model, self._links())),
+            ):
+                hooks.callback(handle.remove)
             self.bound_model(*args, **kwargs)
             self.run_teacher(lambda: self.teacher_model(*args, **kwargs), device)
-            self._maps = self._new_maps(device)
-        finally:
-            for handle in handles:
-                handle.remove()
-            self._student.clear()
-            self._teacher.clear()
+        self._maps = self._new_maps(student, teacher, device)
 
     def trained_parameters(self) -> list[nn.Parameter]:
         """Return the parameters of the maps; raise RuntimeError before `track_forward`.
@@ -132,13 +133,15 @@ class Adaptive1dLayerwiseDistiller(Distiller):
     def _links(self) -> set[str]:
         return {one.link[0] for targets in self._plan.values() for one in targets.values()}
 
-    def _new_maps(self, device: torch.device) -> dict[tuple[str, str], nn.Linear]:
+    def _new_maps(
+        self, students: OutputRecord, teachers: OutputRecord, device: torch.device
+    ) -> dict[tuple[str, str], nn.Linear]:
         found = {}
         for name, targets in self._plan.items():
             for target, settings in targets.items():
                 (link,) = settings.link
-                student = self._called(self._student, name, target, "the student")[0].shape
-                teacher = self._called(self._teacher, link, target, "the teacher")[0].shape
+                student = self._called(students, name, target, "the student")[0].shape
+                teacher = self._called(teachers, link, target, "the teacher")[0].shape
                 if student[:-1] != teacher[:-1]:
                     raise ValueError(
                         f"{target} of {name} has shape {tuple(student)}, but that of {link} of the "

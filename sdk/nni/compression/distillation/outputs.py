@@ -44,7 +44,7 @@ def unwrapped(module: nn.Module) -> nn.Module:
 
 
 class OutputRecord:
-    """Recorder of modules' outputs by forward hooks, in the order of the calls.
+    """Recorder of copies of modules' outputs by forward hooks, in the order of the calls.
 
     Args:
         with_gradients_only: ignore calls without gradients, such as those of an evaluation between
@@ -88,7 +88,7 @@ class OutputRecord:
 
     def _add(self, name: str, _module: nn.Module, _inputs: object, output: object) -> None:
         if torch.is_grad_enabled() or not self._with_gradients_only:
-            self._outputs.setdefault(name, []).append(output)
+            self._outputs.setdefault(name, []).append(_copied(output))
 
 
 def _below(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
@@ -96,6 +96,15 @@ def _below(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
         name = f"{prefix}{own}"
         yield name, child
         yield from _below(unwrapped(child), f"{name}.")
+
+
+def _copied(output: object) -> object:
+    """Return an output with copies of its tensors, which a later module may change in place."""
+    if isinstance(output, Tensor):
+        return output.clone()
+    if isinstance(output, Mapping):
+        return {key: _copied(one) for key, one in output.items()}
+    return tuple(map(_copied, output)) if isinstance(output, tuple | list) else output
 
 
 def _part(output: object, name: str, target: str) -> Tensor:

@@ -27,6 +27,19 @@ def test_only_outputs_of_different_size_get_a_map() -> None:
     assert shapes == [(6, 4), (6,)]
 
 
+def test_the_run_for_the_sizes_changes_nothing_and_needs_no_gradients() -> None:
+    student = nn.Sequential(*network(0, width=4), nn.BatchNorm1d(2))
+    distiller = distiller_of(student, network(1, width=6))
+    before = {name: one.clone() for name, one in student.state_dict().items()}
+
+    with torch.no_grad():
+        distiller.track_forward(BATCH)
+
+    assert len(distiller.trained_parameters()) == 2
+    assert all(torch.equal(one, before[name]) for name, one in student.state_dict().items())
+    assert student.training
+
+
 def test_student_and_map_are_trained_together() -> None:
     torch.manual_seed(0)
     student, teacher = network(0, width=4), network(1, width=6)

@@ -99,3 +99,15 @@ def test_calls_without_gradients_are_left_out_on_request() -> None:
         module(torch.zeros(1))
 
     assert [len(record.of("one", "_output_")) for record in records] == [0, 1]
+
+
+def test_an_output_is_recorded_before_a_later_module_changes_it() -> None:
+    model = nn.Sequential(nn.Identity(), nn.ReLU(inplace=True))
+    record = OutputRecord(with_gradients_only=False)
+    handles = list(record.hooks({"0": model[0]}))
+
+    model(torch.tensor([-1.0]))
+
+    assert record.of("0", "_output_")[0].tolist() == [-1.0]
+    for handle in handles:
+        handle.remove()
