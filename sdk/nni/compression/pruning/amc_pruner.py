@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.base.arguments import check_count
+from nni.compression.base.model_runs import eval_mode
 from nni.compression.config.settings import ConfigListError
 from nni.compression.pruning.amc.agent import Agent, AgentSettings, Transition
 from nni.compression.pruning.amc.calibration import InputSamples, is_pointwise, refitted
@@ -280,11 +281,9 @@ class AMCPruner(SearchPruner):
             name: one.module for name, one in self._wrappers.items() if is_pointwise(one.module)
         }
         model = self.bound_model
-        training = model.training
-        model.eval()
         samples = InputSamples(modules, points, generator)
-        samples.collect(islice(self._batches, batches), lambda one: model(self._inputs_of(one)))
-        model.train(training)
+        with eval_mode(model):
+            samples.collect(islice(self._batches, batches), lambda one: model(self._inputs_of(one)))
         return samples
 
     def _measured(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, cast
@@ -41,7 +42,8 @@ class SensitivityAnalysis:
         prune_type: `l1`, `l2` or `fpgm` for filters, `level` for single weights.
         early_stop_mode: ends the measurements of a layer with the first metric that is below
             (`minimize`) or above (`maximize`) `early_stop_value`, or that is lower (`dropped`) or
-            higher (`raised`) than the metric of the whole model by more than it; None for no end.
+            higher (`raised`) than the metric of the whole model by more than it, or NaN; None for
+            no end.
         early_stop_value: see `early_stop_mode`.
 
     Attributes:
@@ -205,6 +207,8 @@ class SensitivityAnalysis:
     def _ends(self, metric: float, original: float) -> bool:
         if self.early_stop_mode is None:
             return False
+        if math.isnan(metric):
+            return True
         value = cast("float", self.early_stop_value)  # both are given, or none
         match self.early_stop_mode:
             case "minimize":

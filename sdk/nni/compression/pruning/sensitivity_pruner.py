@@ -259,7 +259,8 @@ def default_proportions(
         sensitivities: metrics by layer and sparsity.
 
     Returns:
-        A sparsity by layer; the largest measured one if the metric never falls by too much.
+        A sparsity by layer; the largest measured one if the metric never falls by too much. NaN
+        counts as a fall.
 
     Examples:
         >>> default_proportions(0.9, 0.1, {"a": {0.1: 0.85, 0.2: 0.7}, "b": {0.1: 0.9, 0.2: 0.89}})
@@ -267,7 +268,7 @@ def default_proportions(
     """
     found = {}
     for name, measured in sensitivities.items():
-        falls = [one for one in sorted(measured) if measured[one] < ori_acc - threshold]
+        falls = [one for one in sorted(measured) if not measured[one] >= ori_acc - threshold]
         found[name] = falls[0] if falls else max(measured)
     return found
 

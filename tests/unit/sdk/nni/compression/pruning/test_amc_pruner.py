@@ -83,6 +83,16 @@ def test_the_smaller_model_has_the_best_reward_and_keeps_the_budget() -> None:
     assert evaluator(BATCHES, one) == pytest.approx(found, abs=1e-3)
 
 
+def test_modules_keep_their_own_modes() -> None:
+    one = model()
+    one.train().norm.eval()
+
+    pruner(one).compress()
+
+    assert one.training
+    assert not one.norm.training
+
+
 def test_masks_are_those_of_input_channels() -> None:
     one = model()
     amc = pruner(one)

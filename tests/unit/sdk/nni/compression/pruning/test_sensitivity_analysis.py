@@ -1,4 +1,5 @@
 import csv
+import math
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,15 @@ def test_unknown_layers_and_ratios_are_named(tmp_path: Path) -> None:
         analysis.update_already_pruned("0", 1)
     with pytest.raises(ValueError, match="nothing to export"):
         analysis.export(tmp_path / "nothing.csv")
+
+
+@pytest.mark.parametrize("mode", ["minimize", "maximize", "dropped", "raised"])
+def test_a_metric_that_is_no_number_ends_the_measurements_of_a_layer(mode: Any) -> None:
+    metrics = iter([1.0] * (mode in {"dropped", "raised"}) + [1.0, math.nan, 1.0])
+    analysis = SensitivityAnalysis(
+        nn.Sequential(nn.Conv2d(1, 10, 1)),
+        lambda _: next(metrics),
+        *([0.1, 0.2, 0.3], "l1", mode, 0.5 if mode == "minimize" else 2.0),
+    )
+
+    assert list(analysis.analysis()["0"]) == [0.1, 0.2]

@@ -1,6 +1,7 @@
 import csv
 import json
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,12 @@ def test_short_rows_of_sensitivities_are_read(tmp_path: Path) -> None:
     found = load_sensitivity(tmp_path / "found.csv")
 
     assert found == {"a": {0.1: 0.9}, "b": {0.1: 0.9, 0.2: 0.8}}
+
+
+def test_a_metric_that_is_no_number_counts_as_a_fall() -> None:
+    measured = {"a": {0.1: 0.9, 0.2: math.nan, 0.3: 0.9}, "b": {0.1: 0.9, 0.2: 0.9, 0.3: 0.9}}
+
+    assert default_proportions(0.9, 0.1, measured) == {"a": 0.2, "b": 0.3}
 
 
 def test_no_layer_loses_nearly_all_in_one_iteration() -> None:
