@@ -46,6 +46,7 @@ ParamsFormula = Callable[[Any, FlopsParamsCounterConfig], Number]
 """From a layer with mutable arguments, and what is counted, to the number of parameters."""
 
 CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+TRANSPOSED_CONVOLUTIONS: Final = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 BATCH_NORMS: Final = (batchnorm._BatchNorm, instancenorm._InstanceNorm)  # noqa: SLF001 - common bases
 NORMS: Final = (*BATCH_NORMS, nn.LayerNorm, nn.GroupNorm)
 ACTIVATIONS: Final = (
@@ -131,18 +132,23 @@ def _windows(
     return count - 1 if (count - 1) * stride >= size + padding else count
 
 
-def _pool_shape(module: Any, tensor: ShapeTensor) -> ShapeTensor:  # noqa: ANN401 - of any dimension
+def _pool_shape(module: Any, tensor: ShapeTensor) -> Any:  # noqa: ANN401 - of any dimension
     spatial = _spatial(module, tensor, argument(module, "padding"), getattr(module, "dilation", 1))
-    return ShapeTensor((*tensor.shape[:2], *spatial), tensor.dtype)
+    return _with_indices(module, ShapeTensor((*tensor.shape[:2], *spatial), tensor.dtype))
 
 
-def _adaptive_pool_shape(module: Any, tensor: ShapeTensor) -> ShapeTensor:  # noqa: ANN401
+def _with_indices(module: nn.Module, output: ShapeTensor) -> Any:  # noqa: ANN401 - one or two
+    """Return the output of a pooling; with `return_indices` also their shape, which is the same."""
+    return (output, output) if getattr(module, "return_indices", False) else output
+
+
+def _adaptive_pool_shape(module: Any, tensor: ShapeTensor) -> Any:  # noqa: ANN401 - layer
     wanted = argument(module, "output_size")
     sizes = [component(wanted, at) for at in range(tensor.ndim - 2)]
     kept = [
         own if size is None else size for own, size in zip(tensor.shape[2:], sizes, strict=True)
     ]
-    return ShapeTensor((*tensor.shape[:2], *kept), tensor.dtype)
+    return _with_indices(module, ShapeTensor((*tensor.shape[:2], *kept), tensor.dtype))
 
 
 def _linear_shape(module: Any, tensor: ShapeTensor) -> ShapeTensor:  # noqa: ANN401 - layer
@@ -170,6 +176,12 @@ def _attention_shape(
     return query, ShapeTensor((batch, query.shape[at], key.shape[at]))
 
 
+def _halved_shape(module: Any, tensor: ShapeTensor) -> ShapeTensor:  # noqa: ANN401 - layer
+    shape, dim = list(tensor.shape), argument(module, "dim")
+    shape[dim] = shape[dim] // 2
+    return ShapeTensor(shape, tensor.dtype)
+
+
 def _upsample_shape(module: Any, tensor: ShapeTensor) -> ShapeTensor:  # noqa: ANN401 - layer
     if module.size is not None:
         sizes = [component(module.size, at) for at in range(tensor.ndim - 2)]
@@ -193,6 +205,7 @@ SHAPE_FORMULAS: dict[Any, ShapeFormula] = {
     **dict.fromkeys(_ADAPTIVE_POOLS, _adaptive_pool_shape),
     nn.Embedding: _embedding_shape,
     nn.Flatten: _flatten_shape,
+    nn.GLU: _halved_shape,
     nn.Linear: _linear_shape,
     nn.MultiheadAttention: _attention_shape,
     nn.Upsample: _upsample_shape,
@@ -214,6 +227,21 @@ def _convolution_flops(
     window = _weights_of_one_output(module, len(inputs[0].shape) - 2)
     bias = has_bias(module) if config.count_bias else 0
     return _elements(output.shape) * (window + bias)
+
+
+def _transposed_convolution_flops(
+    module: Any,  # noqa: ANN401 - of any dimension
+    inputs: Sequence[Any],
+    output: ShapeTensor,
+    config: FlopsParamsCounterConfig,
+) -> Number:
+    """Return the FLOPs of a convolution that spreads each number of its input over a window."""
+    dims = len(inputs[0].shape) - 2
+    kernel = argument(module, "kernel_size")
+    area = product([component(kernel, at) for at in range(dims)])
+    spread = area * (argument(module, "out_channels") // argument(module, "groups"))
+    bias = has_bias(module) if config.count_bias else 0
+    return _elements(inputs[0].shape) * spread + _elements(output.shape) * bias
 
 
 def _weights_of_one_output(module: nn.Module, dims: int) -> Number:
@@ -288,6 +316,7 @@ FLOPS_FORMULAS: dict[Any, FlopsFormula] = {
     **dict.fromkeys(CONVOLUTIONS, _convolution_flops),
     **dict.fromkeys(NORMS, _norm_flops),
     **dict.fromkeys(ACTIVATIONS, _activation_flops),
+    **dict.fromkeys(TRANSPOSED_CONVOLUTIONS, _transposed_convolution_flops),
     nn.Linear: _linear_flops,
     nn.MultiheadAttention: _attention_flops,
 }

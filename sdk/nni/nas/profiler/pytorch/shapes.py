@@ -7,7 +7,7 @@ device, if the sizes are plain numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -85,6 +85,9 @@ class ShapeTensor:
         if not isinstance(size, int):
             raise CannotProfileError(f"the length of a tensor must be a number, got {size!r}")
         return size
+
+    def __iter__(self) -> Iterator[ShapeTensor]:
+        return iter([self[position] for position in range(len(self))])
 
     def numel(self) -> Number:
         """Return the number of elements."""
@@ -269,6 +272,10 @@ def _broadcast(first: Any, second: Any = None, *_: Any, **__: Any) -> ShapeTenso
     return ShapeTensor([_common(*sizes) for sizes in zip(*padded, strict=True)])
 
 
+def _where(condition: Any, first: Any, second: Any) -> ShapeTensor:  # noqa: ANN401 - tensors, numbers
+    return _broadcast(_broadcast(condition, first), second)
+
+
 def _common(first: Number, second: Number) -> Number:
     """Return the broadcast size of two dimensions: the second if the first is 1, else the first."""
     if isinstance(first, int) and first == 1:
@@ -335,8 +342,9 @@ def _unsqueeze(tensor: ShapeTensor, dim: int) -> ShapeTensor:
     return ShapeTensor(shape, tensor.dtype)
 
 
-def _squeeze(tensor: ShapeTensor, dim: int | None = None) -> ShapeTensor:
-    dims = range(tensor.ndim) if dim is None else [dim % tensor.ndim]
+def _squeeze(tensor: ShapeTensor, dim: int | Sequence[int] | None = None) -> ShapeTensor:
+    given = range(tensor.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
+    dims = [one % tensor.ndim for one in given]
     kept = [
         size
         for at, size in enumerate(tensor.shape)
@@ -362,6 +370,26 @@ def _reduced(
     return ShapeTensor(shape, tensor.dtype)
 
 
+def _spread(tensor: ShapeTensor, dim: Any = None, *options: Any, **named: Any) -> ShapeTensor:  # noqa: ANN401
+    """Return the shape of a variance; `var(unbiased)` and `var(dim, unbiased, keepdim)` occur."""
+    if isinstance(dim, bool):
+        dim = None
+    named.pop("unbiased", None)
+    keepdim = named.pop("keepdim", options[1] if len(options) > 1 else False)
+    return _reduced(tensor, dim, keepdim, **named)
+
+
+def _norm(
+    tensor: ShapeTensor,
+    p: Any = "fro",  # noqa: ANN401 - order of the norm
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,  # noqa: FBT001, FBT002 - torch's signature
+    **_: Any,  # noqa: ANN401
+) -> ShapeTensor:
+    del p
+    return _reduced(tensor, dim, keepdim)
+
+
 def _matmul(first: ShapeTensor, second: ShapeTensor) -> ShapeTensor:
     if second.ndim == 1:
         return ShapeTensor(first.shape[:-1])
@@ -374,9 +402,23 @@ def _attention(query: ShapeTensor, _: ShapeTensor, value: ShapeTensor, *__: Any,
 
 
 def _chunk(tensor: ShapeTensor, chunks: int, dim: int = 0) -> tuple[ShapeTensor, ...]:
-    shape = list(tensor.shape)
-    shape[dim] = shape[dim] // chunks
-    return tuple(ShapeTensor(shape, tensor.dtype) for _ in range(chunks))
+    """Return the parts of a chunk: all of the rounded-up size, the last one smaller if need be.
+
+    A mutable size is taken to be divisible: the number of parts must not depend on a sample.
+    """
+    shape, size = list(tensor.shape), tensor.shape[dim]
+    if not isinstance(size, int):
+        parts = [size // chunks] * chunks
+    else:
+        step = max(1, -(-size // chunks))
+        parts = [min(step, size - start) for start in range(0, size, step)]
+    return tuple(_resized(shape, dim, part, tensor.dtype) for part in parts)
+
+
+def _resized(shape: Sequence[Number], dim: int, size: Number, dtype: torch.dtype) -> ShapeTensor:
+    changed = list(shape)
+    changed[dim] = size
+    return ShapeTensor(changed, dtype)
 
 
 def _expand(tensor: ShapeTensor, *sizes: Any) -> ShapeTensor:  # noqa: ANN401 - numbers or one list
@@ -403,7 +445,10 @@ def _unflatten(tensor: ShapeTensor, dim: int, sizes: Sequence[Number]) -> ShapeT
 def _adaptive_pool(tensor: ShapeTensor, output_size: Any, *_: Any) -> ShapeTensor:  # noqa: ANN401
     sizes = output_size if isinstance(output_size, tuple | list) else None
     spatial = tensor.ndim - 2
-    wanted = sizes or [output_size] * spatial
+    wanted = [
+        own if size is None else size
+        for own, size in zip(tensor.shape[2:], sizes or [output_size] * spatial, strict=True)
+    ]
     return ShapeTensor((*tensor.shape[:2], *wanted), tensor.dtype)
 
 
@@ -445,16 +490,19 @@ def _sliced(size: Number, part: slice) -> Number:
 _UNARY: Final = (
     "abs alpha_dropout batch_norm celu clamp clone contiguous detach dropout dropout2d elu erf exp "
     "float gelu group_norm half hardsigmoid hardswish hardtanh instance_norm layer_norm leaky_relu "
-    "log log_softmax masked_fill mish neg normalize pow relu relu6 rsqrt selu sigmoid silu sin cos "
+    "log log_softmax mish neg normalize relu relu6 rsqrt selu sigmoid silu sin cos "
     "softmax softplus softsign sqrt square tanh to type zeros_like ones_like requires_grad cumsum "
     "rand_like empty_like detach cuda cpu double int long bool nan_to_num"
 )
-_BINARY: Final = "add sub mul div true_divide maximum minimum where_ eq ne lt gt ge le fmod"
+_BINARY: Final = (
+    "add sub mul div true_divide maximum minimum eq ne lt gt ge le fmod pow masked_fill"
+)
 
 _RULES: Final[dict[str, Callable[..., Any]]] = {
     **dict.fromkeys(_UNARY.split(), _same_shape),
     **dict.fromkeys(_BINARY.split(), _broadcast),
-    **dict.fromkeys(("mean", "sum", "amax", "amin", "prod", "var", "std", "norm"), _reduced),
+    **dict.fromkeys(("mean", "sum", "amax", "amin", "prod"), _reduced),
+    **dict.fromkeys(("var", "std"), _spread),
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("cat", "concat", "concatenate"), _cat),
     **dict.fromkeys(("matmul", "bmm", "mm"), _matmul),
@@ -463,11 +511,13 @@ _RULES: Final[dict[str, Callable[..., Any]]] = {
     "chunk": _chunk,
     "expand": _expand,
     "flatten": _flatten,
+    "norm": _norm,
     "permute": _permute,
     "squeeze": _squeeze,
     "scaled_dot_product_attention": _attention,
     "stack": _stack,
     "unflatten": _unflatten,
     "unsqueeze": _unsqueeze,
+    "where": _where,
 }
 """Name of a function, without the underscores of its variant in place, to its rule."""

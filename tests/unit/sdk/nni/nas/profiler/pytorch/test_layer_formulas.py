@@ -20,6 +20,7 @@ from nni.nas.profiler.pytorch.layer_formulas import (
 )
 from nni.nas.profiler.pytorch.shapes import ShapeTensor, frozen_shapes
 
+ZEROS = torch.zeros
 CONFIG = FlopsParamsCounterConfig()
 LAYERS: list[tuple[nn.Module, tuple[int, ...]]] = [
     (nn.Conv1d(4, 6, 3, stride=2), (1, 4, 9)),
@@ -38,6 +39,8 @@ LAYERS: list[tuple[nn.Module, tuple[int, ...]]] = [
     (nn.LayerNorm(5), (2, 4, 5)),
     (nn.GroupNorm(2, 4), (2, 4, 5)),
     (nn.Dropout2d(), (2, 4, 5, 5)),
+    (nn.GLU(1), (2, 4, 5, 5)),
+    (nn.GLU(), (2, 5, 4)),
 ]
 
 
@@ -46,6 +49,39 @@ def test_shape_is_that_of_torch(layer: nn.Module, shape: tuple[int, ...]) -> Non
     formula = formula_of(layer, SHAPE_FORMULAS)
 
     assert formula(layer, ShapeTensor(shape)).shape == tuple(layer.eval()(torch.zeros(shape)).shape)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [nn.MaxPool2d(2, return_indices=True), nn.AdaptiveMaxPool2d(2, return_indices=True)],
+    ids=str,
+)
+def test_pooling_returns_indices_too(layer: nn.Module) -> None:
+    formula = formula_of(layer, SHAPE_FORMULAS)
+
+    found = formula(layer, ShapeTensor((1, 4, 8, 8)))
+
+    assert [one.shape for one in found] == [
+        tuple(one.shape) for one in layer(torch.zeros(1, 4, 8, 8))
+    ]
+
+
+def test_transposed_convolution_costs_what_the_convolution_does_that_it_transposes() -> None:
+    image, features = ZEROS(1, 3, 9, 9), ZEROS(1, 8, 4, 4)
+    down = nn.Conv2d(3, 8, 3, stride=2, bias=False)
+    up = nn.ConvTranspose2d(8, 3, 3, stride=2, bias=False)
+    biased = nn.ConvTranspose2d(8, 3, 3, stride=2)
+
+    flops = count_flops_params(up, features).flops
+
+    assert flops == count_flops_params(down, image).flops == 8 * 16 * 27
+    assert count_flops_params(biased, features).flops == flops + 3 * 81
+
+
+def test_activation_after_a_gated_unit_costs_half() -> None:
+    layer = nn.Sequential(nn.GLU(1), nn.ReLU())
+
+    assert count_flops_params(layer, ZEROS(1, 8, 4, 4)).flops == 128 + 64
 
 
 def test_attention_returns_output_and_weights() -> None:
@@ -90,7 +126,6 @@ def test_pooling_and_group_normalization_may_be_mutable() -> None:
     assert PARAMS_FORMULAS[nn.GroupNorm](norm, CONFIG).freeze({"width": 8}) == 16
 
 
-ZEROS = torch.zeros
 CHECKS: list[tuple[nn.Module, Any, int]] = [
     (nn.Linear(3, 2), ZEROS(1, 3), 8),
     (nn.Linear(3, 2, bias=False), ZEROS(1, 3), 6),

@@ -47,6 +47,20 @@ FUNCTIONS: list[Callable[[Any], Any]] = [
     lambda x: -x,
     lambda x: functional.scaled_dot_product_attention(x, x, x[..., :2]),
     lambda x: x.unflatten(1, (2, -1)),
+    lambda x: x[:, :, :1].masked_fill(x > 0, 0.0),
+    lambda x: x[:, :, :1].pow(x),
+    lambda x: torch.pow(2.0, x),
+    lambda x: torch.where(x[:, :, :1] > 0, x, 0.0),
+    lambda x: torch.var(x, 1, True),
+    lambda x: x.var(1, unbiased=False, keepdim=True),
+    lambda x: x.std((2, 3)),
+    lambda x: x.std(unbiased=False),
+    lambda x: x.norm(2),
+    lambda x: x.norm(2, dim=1, keepdim=True),
+    lambda x: functional.adaptive_avg_pool2d(x, (None, 1)),
+    lambda x: x.chunk(2, 2)[1],
+    lambda x: x[..., :1, :1].squeeze((2, 3)),
+    lambda x: torch.stack(list(x)),
 ]
 
 
@@ -71,6 +85,15 @@ def test_function_without_a_rule_on_mutable_sizes_is_refused_by_name() -> None:
 
     with pytest.raises(CannotProfileError, match="max_pool2d has no shape formula"):
         functional.max_pool2d(images, 2)
+
+
+@pytest.mark.parametrize("chunks", [1, 3, 5, 9])
+def test_chunks_of_a_number_are_those_of_torch(chunks: int) -> None:
+    tensor = torch.zeros(2, 8)
+
+    found = ShapeTensor((2, 8)).chunk(chunks, 1)
+
+    assert [one.shape for one in found] == [tuple(one.shape) for one in tensor.chunk(chunks, 1)]
 
 
 def test_length_is_that_of_the_batch() -> None:
