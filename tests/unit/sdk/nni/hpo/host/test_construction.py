@@ -1,15 +1,19 @@
 """Construction of algorithms with the plan of an experiment."""
 
+import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nni.hpo.base import AssessResult, Resumable, Tuner, generate
 from nni.hpo.host.construction import (
+    learned_metrics,
     metric_of,
     planned_advisor,
     planned_assessor,
     planned_tuner,
+    seed_global_generators,
 )
 from nni.hpo.search.managed_tuner import ManagedTuner
 from nni.hpo.tuners.random_search import RandomTuner
@@ -181,3 +185,41 @@ def test_a_named_algorithm_gets_the_metric_of_its_only_objective(
 
     assert metric_of(config, plan) == expected
     assert metric_of(config, None) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "metrics", "learned"),
+    [
+        ({"name": "TPE"}, ["loss", "size"], ("loss", "size")),
+        ({"name": "TPE"}, [], ("default",)),
+        ({"name": "NSGA2", "class_args": {"optimize_mode": {"a": "minimize"}}}, [], ("a",)),
+        ({"name": "TPE", "class_args": {"optimize_mode": "minimize"}}, [], ("default",)),
+        ({"class_name": "own.Tuner"}, ["loss"], ("loss",)),
+        ({"class_name": "own.Tuner"}, [], ()),
+    ],
+)
+def test_metrics_to_learn_from_are_those_of_the_objectives(
+    config: dict[str, Any], metrics: list[str], learned: tuple[str, ...]
+) -> None:
+    plan = {"objectives": [{"metric": metric, "mode": "minimize"} for metric in metrics]}
+
+    assert learned_metrics(config, plan) == learned
+    if not metrics:
+        assert learned_metrics(config, None) == learned
+
+
+@pytest.mark.parametrize("seed", [7, 2**32 + 7, -(2**32) + 7])
+def test_seed_of_a_custom_class_is_that_of_both_global_generators(seed: int) -> None:
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - the global generator is seeded
+    try:
+        seed_global_generators(seed, custom=True)
+        drawn = random.random(), np.random.random()  # noqa: NPY002 - the global generator is seeded
+        seed_global_generators(seed, custom=False)
+        untouched = np.random.random()  # noqa: NPY002 - the global generator is seeded
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002 - the global generator is seeded
+
+    legacy = np.random.RandomState(7)
+    assert drawn == (random.Random(seed).random(), legacy.random())
+    assert untouched == legacy.random()

@@ -85,9 +85,13 @@ def test_importance_of_an_architecture_search_is_that_of_its_choices() -> None:
     }  # fmt: skip
     answers = io.StringIO()
 
-    run_importance(io.StringIO(json.dumps(request)), answers)
+    assert run_importance(io.StringIO(json.dumps(request)), answers) == 0
 
-    shares = dict(json.loads(answers.getvalue())["shares"])
+    answer = json.loads(answers.getvalue())
+    shares = dict(answer["shares"])
+    assert answer["trials"] == len(trials)
+    assert answers.getvalue().endswith("}\n")
+    assert sum(shares.values()) + answer["interactions"] == pytest.approx(1.0)
     assert max(shares, key=lambda name: shares[name]) == "width"
     assert set(shares) == {"width", "inputs/0", "inputs/1"}
 
@@ -118,3 +122,30 @@ def test_class_without_a_code_directory_is_found_on_the_path(
     assert json.loads(answers.getvalue()) == {"ok": True, "lookahead": True}
     assert answers.getvalue().endswith("}\n")
     assert known.count(str(Path.cwd())) == sys.path.count(str(Path.cwd()))
+
+
+@pytest.mark.parametrize(("metric", "mode"), [("cost", "maximize"), ("default", "minimize")])
+def test_importance_is_that_of_the_requested_metric(metric: str, mode: str) -> None:
+    space = {name: {"_type": "choice", "_value": [0, 1]} for name in ("a", "b")}
+    pairs = [
+        ({"a": a, "b": b}, {"default": a, "cost": b})
+        for a in (0, 1)
+        for b in (0, 1)
+        for _ in range(4)
+    ]
+    request = {"search_space": space, "trials": pairs, "metric": metric, "optimize_mode": mode}
+    answers = io.StringIO()
+
+    run_importance(io.StringIO(json.dumps(request)), answers)
+
+    shares = dict(json.loads(answers.getvalue())["shares"])
+    assert next(iter(shares)) == ("b" if metric == "cost" else "a")
+
+
+def test_importance_of_too_few_trials_is_an_error() -> None:
+    request = {"search_space": {}, "trials": [], "metric": "loss", "optimize_mode": "minimize"}
+    answers = io.StringIO()
+
+    assert run_importance(io.StringIO(json.dumps(request)), answers) == 0
+
+    assert "at least 4 trials whose 'loss'" in json.loads(answers.getvalue())["error"]

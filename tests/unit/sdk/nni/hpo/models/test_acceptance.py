@@ -13,3 +13,12 @@ def test_draw_that_is_sure_to_succeed_is_accepted() -> None:
 
 def test_likeliest_draw_is_taken_if_none_is_accepted() -> None:
     assert accepted(["a", "b"], [-1000.0, -900.0], Random(0)) == "b"
+
+
+def test_draw_is_accepted_as_often_as_it_succeeds() -> None:
+    rng = Random(0)
+
+    first = sum(accepted(["a", "b"], [np.log(0.3), 0.0], rng) == "a" for _ in range(1000))
+
+    # Standard deviation: 14.5.
+    assert 240 < first < 360

@@ -1,9 +1,19 @@
 """Incumbent and Pareto front of a search."""
 
+from dataclasses import dataclass
+from typing import Annotated
+
 import pytest
 
+from nni.hpo import RandInt
 from nni.hpo.objectives import objectives_of
 from nni.hpo.search.outcomes import Outcomes, StudyTrial
+from nni.hpo.space.typed_space import TypedSpace
+
+
+@dataclass
+class Demo:
+    x: Annotated[int, RandInt(0, 9)] = 1
 
 
 def outcomes(
@@ -18,9 +28,11 @@ def outcomes(
 def test_trial_is_shown_and_compared_by_id_and_parameters() -> None:
     plain, other = StudyTrial(3, {"x": 1}), StudyTrial(3, {"x": 1})
     other.set_user_attr("size", 7)
+    typed = StudyTrial(3, {"x": 1}, TypedSpace(Demo))
 
     assert repr(other) == "StudyTrial(id=3, parameters={'x': 1})"
-    assert plain == other
+    assert repr(typed) == repr(plain)
+    assert plain == other == typed
     assert plain != StudyTrial(4, {"x": 1})
     assert (plain.user_attrs, other.user_attrs) == ({}, {"size": 7})
 
