@@ -54,3 +54,7 @@ def test_goes_on_from_its_state() -> None:
     second.load_state(json.loads(json.dumps(first.state())))
 
     assert second.generate_parameters(1) == first.generate_parameters(1)
+
+
+def test_space_has_no_parameters_at_first() -> None:
+    assert RandomTuner(seed=1).generate_parameters(0) == {}

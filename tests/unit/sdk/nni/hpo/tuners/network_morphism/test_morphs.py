@@ -159,3 +159,13 @@ def test_a_sum_with_the_input_is_not_widened() -> None:
     )
 
     assert wider(Graph((6,), layers), 0, 8) is None
+
+
+def test_skip_connections_of_both_kinds_are_among_the_children() -> None:
+    found = {
+        child.operation_history[-1][0]
+        for seed in range(10)
+        for child in children(FIRST, Random(seed))
+    }
+
+    assert {"to_add_skip_model", "to_concat_skip_model"} <= found
