@@ -20,6 +20,8 @@ from nni.nas.profiler.pytorch.shapes import frozen_shapes, map_shapes, shapes_in
 from nni.nas.profiler.pytorch.tracing import CostTrace, LayerCostFunction, example_shapes
 
 _MILLISECONDS: Final = 1000
+_SHOWN: Final = (bool, int, float, str, tuple)
+"""Types of attributes that tell layers of one class apart."""
 Measure = Callable[[nn.Module, Sequence[Any]], float]
 """From a layer without mutables, and its inputs, to its cost."""
 
@@ -126,7 +128,7 @@ class LatencyTable:
         Returns:
             Milliseconds.
         """
-        row = f"{layer!r} {' '.join(str(one.shape) for one in shapes_in(inputs))}"
+        row = f"{_text_of(layer)} {' '.join(str(one.shape) for one in shapes_in(inputs))}"
         if row not in self.rows:
             threads = torch.get_num_threads()
             torch.set_num_threads(self.threads)
@@ -154,6 +156,24 @@ class LatencyTable:
                 times.append(self._clock() - start)
         layer.to(place).train(training)
         return statistics.median(times) * _MILLISECONDS
+
+
+def _text_of(layer: nn.Module) -> str:
+    """Return a layer's text; with its plain attributes, if its text shows no arguments.
+
+    Attention has no arguments in its text, for example: heads of any number would share a row.
+    """
+    if layer.extra_repr() or type(layer).__repr__ is not nn.Module.__repr__:
+        return repr(layer)
+    shown = {
+        name: value
+        for name, value in sorted(vars(layer).items())
+        if not name.startswith("_")
+        and name != "training"
+        and value is not False  # a flag that is off, as most are
+        and isinstance(value, _SHOWN)
+    }
+    return f"{layer!r} {shown}" if shown else repr(layer)
 
 
 class LatencyProfiler(ExpressionProfiler):

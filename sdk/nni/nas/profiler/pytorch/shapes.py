@@ -452,6 +452,14 @@ def _adaptive_pool(tensor: ShapeTensor, output_size: Any, *_: Any) -> ShapeTenso
     return ShapeTensor((*tensor.shape[:2], *wanted), tensor.dtype)
 
 
+def _padded(tensor: ShapeTensor, pad: Sequence[int], *_: Any, **__: Any) -> ShapeTensor:  # noqa: ANN401
+    """Return the shape with numbers added before and after each dimension, the last one first."""
+    shape = list(tensor.shape)
+    for at, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True), start=1):
+        shape[-at] = shape[-at] + (before + after)
+    return ShapeTensor(shape, tensor.dtype)
+
+
 def _indexed(tensor: ShapeTensor, key: Any) -> ShapeTensor:  # noqa: ANN401 - any index
     keys = list(key) if isinstance(key, tuple) else [key]
     if Ellipsis in keys:
@@ -473,7 +481,7 @@ def _indexed(tensor: ShapeTensor, key: Any) -> ShapeTensor:  # noqa: ANN401 - an
 
 
 def _sliced(size: Number, part: slice) -> Number:
-    if part == slice(None):
+    if part.start is None and part.stop is None and part.step is None:
         return size
     if not isinstance(size, Mutable):
         if not any(isinstance(one, Mutable) for one in (part.start, part.stop)):
@@ -512,6 +520,7 @@ _RULES: Final[dict[str, Callable[..., Any]]] = {
     "expand": _expand,
     "flatten": _flatten,
     "norm": _norm,
+    "pad": _padded,
     "permute": _permute,
     "squeeze": _squeeze,
     "scaled_dot_product_attention": _attention,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import nni
 from nni.nas.nn.pytorch import LayerChoice, ModelSpace, MutableLinear
@@ -103,3 +103,24 @@ def test_too_many_sizes_are_refused() -> None:
 def test_number_of_runs_must_be_positive() -> None:
     with pytest.raises(ValueError, match="repeats must be >= 1, got 0"):
         LatencyTable(repeats=0)
+
+
+class Repeated(nn.Module):
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return inputs * self.times
+
+
+def test_layers_whose_text_has_no_arguments_have_rows_of_their_own() -> None:
+    table = LatencyTable(repeats=1, warm_up=0)
+    inputs = [ShapeTensor((4, 1, 8))] * 3
+
+    for layer in (nn.MultiheadAttention(8, 2), nn.MultiheadAttention(8, 4)):
+        table.measure(layer, inputs)
+    for times in (1, 2, 2):
+        table.measure(Repeated(times), inputs[:1])
+
+    assert len(table.rows) == 4

@@ -61,6 +61,9 @@ FUNCTIONS: list[Callable[[Any], Any]] = [
     lambda x: x.chunk(2, 2)[1],
     lambda x: x[..., :1, :1].squeeze((2, 3)),
     lambda x: torch.stack(list(x)),
+    lambda x: functional.pad(x, (0, 1, 2, 0)),
+    lambda x: torch.cat([x[:, : x.shape[1] // 2], x[:, x.shape[1] // 2 :]], 1),
+    lambda x: functional.pad(x, (0, 0, 0, 0, 1, -1), value=1.0),
 ]
 
 
