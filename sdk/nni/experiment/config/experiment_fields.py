@@ -11,6 +11,7 @@ from nni.experiment.config.algorithm import AlgorithmConfig, AlgorithmSection
 from nni.experiment.config.base import (
     AbsolutePath,
     ConfigModel,
+    Count,
     DurationText,
     Flag,
     GpuIndices,
@@ -80,15 +81,15 @@ class ExperimentFields(ConfigModel):
     """Folder of the trials' code; relative to the YAML file."""
     trial_concurrency: Annotated[Integer, Field(ge=1, le=99999)] | None = None
     """Most trials live at once."""
-    trial_gpu_number: Annotated[Integer, Field(ge=0)] | None = None
+    trial_gpu_number: Count | None = None
     """GPUs of a trial; `None`: no assignment, 0: GPUs are hidden."""
     max_experiment_duration: DurationText | None = None
     """Largest duration of the experiment, such as `2h`; not given: no limit."""
-    max_trial_number: Annotated[Integer, Field(ge=1)] | None = None
+    max_trial_number: Annotated[Integer, Field(ge=1, lt=2**63)] | None = None
     """Largest number of trials; not given: no limit."""
     max_trial_duration: DurationText | None = None
     """Duration after which a trial is stopped; not given: no limit."""
-    max_trial_retries: Annotated[Integer, Field(ge=0)] | None = None
+    max_trial_retries: Count | None = None
     """Retries of a trial that was lost with its runner; `None`: two."""
     retry_failed_trials: Annotated[Integer, Field(ge=0)] = 0
     """Retries of a trial whose command failed."""

@@ -9,6 +9,8 @@ from typing import Final
 
 _SECONDS_BY_UNIT: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES_BY_UNIT: Final = {"kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
+_LONGEST_S: Final = 3_650_000 * 86400
+"""Messages hold durations of up to 10,000 years."""
 _DURATION = re.compile(r"^(\d+(?:\.\d+)?)\s*([smhd])$")
 _SLURM_TIME: Final = re.compile(r"\d+(?:\.\d+)?\s*[smhd]|\d+-\d+(?::\d+){0,2}|\d+(?::\d+){0,2}")
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([kmgt]b)$", re.IGNORECASE)
@@ -18,7 +20,8 @@ def duration_seconds(text: str) -> float:
     """Return the seconds of a duration such as `10m` or `0.5h`; ValueError if it is malformed.
 
     Raises:
-        ValueError: it is no positive number followed by one of the units s, m, h, d.
+        ValueError: it is no positive number followed by one of the units s, m, h, d, or is longer
+            than 3650000d.
     """
     match = _DURATION.match(text)
     if match is None:
@@ -26,6 +29,8 @@ def duration_seconds(text: str) -> float:
     seconds = float(match[1]) * _SECONDS_BY_UNIT[match[2]]
     if seconds <= 0:
         raise ValueError("must be longer than zero")
+    if seconds > _LONGEST_S:
+        raise ValueError("must be at most 3650000d")
     return seconds
 
 

@@ -52,3 +52,19 @@ def test_debug_lowers_the_log_level_unless_one_is_given() -> None:
     assert complete().effective_log_level() == "info"
     assert complete(debug=True).effective_log_level() == "debug"
     assert complete(debug=True, log_level="error").effective_log_level() == "error"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("trial_gpu_number", 2**31),
+        ("max_trial_retries", 2**31),
+        ("max_trial_number", 2**63),
+        ("max_experiment_duration", "9999999999d"),
+    ],
+)
+def test_number_that_no_message_holds_is_refused_by_name(field: str, value: object) -> None:
+    config = complete()
+
+    with pytest.raises(ConfigError, match=f"{field} must be"):
+        setattr(config, field, value)

@@ -29,6 +29,12 @@ def test_other_durations_are_refused(text: str) -> None:
         duration_seconds(text)
 
 
+def test_duration_beyond_what_a_message_holds_is_refused() -> None:
+    assert duration_seconds("3650000d") == 315_360_000_000
+    with pytest.raises(ValueError, match="must be at most 3650000d"):
+        duration_seconds("3650001d")
+
+
 def test_duration_text_reads_back() -> None:
     assert duration_seconds(duration_text(timedelta(minutes=90, milliseconds=250))) == 5400.25
 
