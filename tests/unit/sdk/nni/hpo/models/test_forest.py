@@ -115,3 +115,17 @@ def test_five_of_six_columns_are_tried_first() -> None:
     # standard error is 0.026.
     chosen = np.mean([tree.columns[0] == 2 for tree in forest.trees])
     assert chosen == pytest.approx(5 / 6, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("count", "equal", "split"), [(3, False, False), (40, True, False), (40, False, True)]
+)
+def test_node_of_few_observations_or_equal_targets_is_a_leaf(
+    count: int, equal: bool, split: bool
+) -> None:
+    points = np.linspace(0, 1, count)[:, None]
+    targets = np.ones(count) if equal else points[:, 0]
+
+    forest = grown_forest(points, targets, NUMBER, 10, np.random.default_rng(0))
+
+    assert {len(tree.columns) > 1 for tree in forest.trees} == {split}

@@ -101,6 +101,38 @@ def test_integers_must_be_integers() -> None:
         int_range("a", 1, 2.5, 1, log=False)  # type: ignore[arg-type]  # the error is tested
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "step", "log", "named"),
+    [
+        (2, 1, 1, False, "low"),
+        (1, 2, 0, False, "step"),
+        (1, 9, 2, True, "step"),
+        (0, 9, 1, True, "low"),
+        (1, 9, -1, False, "step"),
+    ],
+)
+def test_wrong_range_of_integers_names_the_argument(
+    low: int, high: int, step: int, log: bool, named: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"^{named} of 'a'"):
+        int_range("a", low, high, step, log=log)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "content"),
+    [
+        (int_range("a", -2, 5, 1, log=False), "randint", [-2, 6]),
+        (int_range("a", 1, 9, 3, log=False), "choice", [1, 4, 7]),
+        (float_range("a", 1, 3, 1, log=False), "choice", [1.0, 2.0, 3.0]),
+        (float_range("a", 0.1, 0.3, 0.1, log=False), "choice", [0.1, 0.2, 0.3]),
+    ],
+)
+def test_stepped_values_are_declared_as_a_user_would(
+    values: SuggestedRange, kind: str, content: list[float]
+) -> None:
+    assert values.declared == {"_type": kind, "_value": content}
+
+
 def test_options_must_differ() -> None:
     with pytest.raises(ValueError, match="must differ, got 1 twice"):
         options_of("a", [1, 2, 1])
