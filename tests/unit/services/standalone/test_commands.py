@@ -70,6 +70,13 @@ def test_service_gets_its_settings_by_environment(monkeypatch: pytest.MonkeyPatc
     assert command.environment["SOMETHING"] == "else"
 
 
+@pytest.mark.parametrize("name", SERVICES)
+def test_each_service_can_be_a_fork_of_its_package_and_reports_readiness(name: str) -> None:
+    command = service_command(PLAN, name)
+
+    assert (command.package, command.reports_ready) == (SERVICES[name], True)
+
+
 def test_each_service_gets_its_own_user_of_the_bus() -> None:
     commands = {name: service_command(PLAN, name) for name in SERVICES}
     logins = {

@@ -31,7 +31,8 @@ REPORT = """
 
     heirlooms = os.environ["HEIRLOOMS"].split(",")
     print(json.dumps({
-        "name": __name__, "package": __package__, "argv": sys.argv[1:], "path": sys.path,
+        "name": __name__, "main": vars(sys.modules["__main__"]) is globals(),
+        "package": __package__, "argv": sys.argv[1:], "path": sys.path,
         "orig_argv": sys.orig_argv, "flags": repr(sys.flags), "parent": os.getppid(),
         "leads": os.getsid(0) == os.getpid(), "folder": os.getcwd(), "umask": os.umask(0),
         "environment": dict(os.environ), "threads": len(os.listdir("/proc/self/task")),
@@ -176,6 +177,16 @@ def test_server_that_was_killed_starts_nothing(tmp_path: Path) -> None:
     """
 
     assert supervisor(tmp_path, body) == [None, None]
+
+
+def test_title_without_room_starts_nothing_and_leaves_the_server_open(tmp_path: Path) -> None:
+    package(tmp_path, "")
+    body = """
+        refused = start("o" * 2_000_000, "found") is None
+        print(json.dumps([refused, start("one", "found").wait()]))
+    """
+
+    assert supervisor(tmp_path, body) == [True, 0]
 
 
 def test_closed_server_leaves_its_services_and_no_process(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+import pytest
+
 from svc_standalone.restarts import DELAYS_S, HEALTHY_S, RestartState
 
 
@@ -19,3 +21,8 @@ def test_delay_begins_anew_after_a_healthy_run() -> None:
     state = RestartState(ends=5).ended(ran_s=HEALTHY_S)
 
     assert state.delay_s == 0.0
+
+
+@pytest.mark.parametrize(("ran_s", "delay_s"), [(29.9, 5.0), (30.0, 0.0)])
+def test_run_of_thirty_seconds_is_healthy(ran_s: float, delay_s: float) -> None:
+    assert RestartState(ends=9).ended(ran_s).delay_s == delay_s
