@@ -35,7 +35,16 @@ def test_no_findings_refuse_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("late_s", "words"),
-    [(0.0, "0 s"), (59.9, "59 s"), (61.0, "1 min"), (7_300.0, "2 h"), (200_000.0, "2 d")],
+    [
+        (0.0, "0 s"),
+        (59.9, "59 s"),
+        (60.0, "1 min"),
+        (3599.0, "59 min"),
+        (3600.0, "1 h"),
+        (86_399.0, "23 h"),
+        (86_400.0, "1 d"),
+        (200_000.0, "2 d"),
+    ],
 )
 def test_expired_request_names_how_long_ago_and_refuses_nothing(late_s: float, words: str) -> None:
     problem = expired(late_s)
@@ -43,3 +52,13 @@ def test_expired_request_names_how_long_ago_and_refuses_nothing(late_s: float, w
     assert f"had expired {words} ago by the clock of the fleet" in problem.rule
     assert "NTP" in problem.remedy
     assert not problem.permanent
+
+
+@pytest.mark.parametrize(
+    ("problems", "capacity", "away"),
+    [(0, None, False), (1, None, True), (1, 0, True), (1, 2, False), (2, 2, True), (3, 2, True)],
+)
+def test_platform_is_away_with_as_many_problems_as_machines(
+    problems: int, capacity: int | None, *, away: bool
+) -> None:
+    assert PlatformFindings([AWAY] * problems, capacity).away is away

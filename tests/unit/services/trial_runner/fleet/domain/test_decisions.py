@@ -16,7 +16,7 @@ from svc_trial_runner.fleet.domain.decisions import (
     decide,
 )
 from svc_trial_runner.fleet.domain.needs import PoolLimits, PoolPlatform
-from svc_trial_runner.fleet.domain.pool import Pool
+from svc_trial_runner.fleet.domain.pool import BACK_OFF_LIMIT_S, Pool
 from svc_trial_runner.fleet.domain.pool_events import (
     ActionStarted,
     CleanPlatform,
@@ -132,6 +132,35 @@ def test_platform_that_fails_leaves_its_share_to_the_next_one() -> None:
     pool.platforms["remote"].listed_s = None
 
     assert launched_numbers(decide(pool, 0.0)) == {"slurm": [1, 2, 3, 4]}
+
+
+def test_permanent_failure_to_open_is_not_tried_again() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    pool.apply(NeedChanged(need(1)), 0.0)
+    pool.platforms["slurm"].fail(OpenPlatform, 0.0, "partition must exist", permanent=True)
+
+    assert decide(pool, 1e6).actions == {}
+
+
+def test_permanent_failure_to_launch_leaves_the_share_to_the_next_platform() -> None:
+    pool = opened_pool(need(1, 0, "remote", "slurm"))
+    pool.platforms["remote"].fail(LaunchAgents, 0.0, "image must be given", permanent=True)
+    for key in pool.platforms:
+        list_agents(pool, key, now_s=1e6)
+
+    assert launched_numbers(decide(pool, 1e6)) == {"slurm": [1]}
+
+
+def test_permanent_failure_to_list_is_tried_again_after_the_longest_delay() -> None:
+    pool = opened_pool(need())
+    platform = pool.platforms["slurm"]
+    platform.fail(ListAgents, 0.0, "no route to host", permanent=True)
+    platform.changed = True
+
+    early = decide(pool, BACK_OFF_LIMIT_S - 1)
+
+    assert (early.actions, early.wake_s) == ({}, BACK_OFF_LIMIT_S)
+    assert decide(pool, BACK_OFF_LIMIT_S).actions == {"slurm": ListAgents()}
 
 
 def test_platform_that_is_busy_keeps_its_share() -> None:

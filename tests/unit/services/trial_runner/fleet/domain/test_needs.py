@@ -1,6 +1,11 @@
 import pytest
 
-from svc_trial_runner.fleet.domain.needs import PoolNeed, PoolPlatform, default_slots
+from svc_trial_runner.fleet.domain.needs import (
+    PoolLimits,
+    PoolNeed,
+    PoolPlatform,
+    default_slots,
+)
 
 
 def test_platforms_of_one_name_have_keys_of_their_own() -> None:
@@ -26,3 +31,36 @@ def test_concurrency_is_divided_by_the_machines(
     concurrency: int, machines: int | None, slots: int
 ) -> None:
     assert default_slots(concurrency, machines) == slots
+
+
+@pytest.mark.parametrize(
+    ("platform", "options", "own"),
+    [
+        ("remote", {}, False),
+        ("remote", {"slots": 1}, True),
+        ("remote", {"slots": 0}, False),
+        ("remote", {"machineList": [{"host": "a"}, {"host": "b", "slots": 2}]}, True),
+        ("remote", {"machineList": [{"host": "a"}], "gpuIndices": [0], "name": "x"}, False),
+        ("joined", {}, True),
+    ],
+)
+def test_slots_are_configured_for_all_or_a_machine_or_by_people(
+    platform: str, options: dict[str, object], *, own: bool
+) -> None:
+    assert PoolPlatform(platform, options).has_own_slots is own
+
+
+@pytest.mark.parametrize(
+    ("limits", "limit_s"),
+    [
+        (PoolLimits(), None),
+        (PoolLimits(max_agent_s=0.0), 0.0),
+        (PoolLimits(max_cost=3.0), None),
+        (PoolLimits(max_cost=3.0, cost_per_agent_hour=0.0), None),
+        (PoolLimits(max_cost=3.0, cost_per_agent_hour=2.0), 5400.0),
+        (PoolLimits(max_cost=0.0, cost_per_agent_hour=2.0, max_agent_s=9.0), 0.0),
+        (PoolLimits(max_cost=3.0, cost_per_agent_hour=2.0, max_agent_s=60.0), 60.0),
+    ],
+)
+def test_smaller_limit_of_time_and_cost_counts(limits: PoolLimits, limit_s: float | None) -> None:
+    assert limits.time_limit_s == limit_s

@@ -8,6 +8,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     AgentsLaunched,
     DrainSent,
     LaunchAgents,
+    ListAgents,
     NeedChanged,
     OpenPlatform,
     PresenceReceived,
@@ -136,3 +137,24 @@ def test_joined_agents_of_a_growing_pool_hide_no_failure() -> None:
     pool.apply(AgentsLaunched("slurm", failures), 1.0)
 
     assert pool_state(pool, 1.5).reason == "slurm: no GPU is free"
+
+
+def test_failure_of_a_platform_that_left_the_pool_is_no_reason() -> None:
+    pool = opened_pool(need(1, 0, "remote", "slurm"))
+    pool.platforms["remote"].fail(ListAgents, 0.0, "no route to host")
+    assert pool_state(pool, 0.5).reason == "remote: no route to host"
+
+    pool.apply(NeedChanged(need(1, 0, "slurm", sequence=2)), 0.5)
+
+    state = pool_state(pool, 0.5)
+    assert (state.reason, state.next_launch_s) == ("", None)
+
+
+def test_failure_is_a_reason_until_the_next_try() -> None:
+    pool = opened_pool(need(1))
+    pool.platforms["slurm"].fail(ListAgents, 0.0, "no route to host")
+    next_s = pool_state(pool, 0.0).next_launch_s
+    assert next_s is not None
+
+    assert pool_state(pool, next_s - 0.1).reason == "slurm: no route to host"
+    assert pool_state(pool, next_s).reason == ""

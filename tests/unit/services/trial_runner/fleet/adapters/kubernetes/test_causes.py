@@ -51,6 +51,7 @@ def test_words_are_shortened() -> None:
         (QUOTA, "quota"),
         ("container agent ended: OOMKilled, exit code 137", "raise memory"),
         ("FailedMount: secret not found", "volumes"),
+        ('PersistentVolumeClaim is not bound: "data"', "volumes"),
         ("Evicted: The node was low on resource: ephemeral-storage.", "ephemeralStorage"),
         ("/usr/bin/python3: No module named svc_trial_runner", "derive it"),
     ],
@@ -63,6 +64,9 @@ def test_known_words_have_a_remedy(words: str, part: str) -> None:
     ("status", "message", "temporary", "unavailable"),
     [
         (500, "etcdserver: no leader", True, True),
+        (503, "unavailable", True, True),
+        (499, "closed", False, False),
+        (408, "time-out", True, False),
         (429, "too many requests", True, True),
         (409, "conflict", True, False),
         (410, "the provided continue parameter is too old", True, False),

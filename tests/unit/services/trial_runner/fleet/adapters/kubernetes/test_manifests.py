@@ -68,6 +68,19 @@ def test_job_has_name_image_resources_mounts_and_environment_of_the_section() ->
     assert {"name": "WANDB_API_KEY", "valueFrom": reference} in container["env"]
 
 
+def test_volume_has_its_source_in_the_pod_and_its_place_in_the_container() -> None:
+    claim = {"persistentVolumeClaim": {"claimName": "team"}}
+    data = {"name": "data", "mountPath": "/data", "subPath": "a", "readOnly": True, **claim}
+
+    spec = pod({"volumes": [data, {"emptyDir": {}, "mountPath": "/scratch"}]})
+
+    mounts = spec["containers"][0]["volumeMounts"]
+    assert {"name": "data", **claim} in spec["volumes"]
+    assert {"name": "volume-1", "emptyDir": {}} in spec["volumes"]
+    assert {"name": "data", "mountPath": "/data", "subPath": "a", "readOnly": True} in mounts
+    assert {"name": "volume-1", "mountPath": "/scratch"} in mounts
+
+
 def test_image_is_that_of_the_version_by_default() -> None:
     assert agent()["image"] == "nni/trial-runner:4.0"
 
@@ -159,6 +172,8 @@ def test_mounted_secret_is_a_read_only_volume() -> None:
     spec = pod({"secrets": [{"name": "files", "mountPath": "/secrets"}, {"name": "all"}]})
 
     assert {"name": "secret-0", "secret": {"secretName": "files"}} in spec["volumes"]
+    mounts = spec["containers"][0]["volumeMounts"]
+    assert {"name": "secret-0", "mountPath": "/secrets", "readOnly": True} in mounts
     assert spec["containers"][0]["envFrom"] == [{"secretRef": {"name": "all"}}]
 
 

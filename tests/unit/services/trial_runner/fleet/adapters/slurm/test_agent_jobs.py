@@ -49,6 +49,16 @@ def test_machine_is_the_node_of_the_job() -> None:
     assert found.machine == "n2"
 
 
+@pytest.mark.parametrize(("folder", "machine"), [(RUNNING, "n1"), ({"state": "prepared"}, "")])
+def test_machine_of_a_job_without_nodes_is_that_of_the_folder(
+    folder: dict[str, object], machine: str
+) -> None:
+    found = platform_agent(NAME, folder, job("RUNNING"))
+
+    assert found is not None
+    assert found.machine == machine
+
+
 def test_failed_job_shows_the_last_line_of_its_agent() -> None:
     state = {"state": "ended", "host": "n1", "exit_code": 2, "reason": "ERROR: no bus"}
 
