@@ -1,4 +1,5 @@
 import os
+import stat
 import subprocess
 import sys
 from importlib.machinery import ModuleSpec
@@ -7,8 +8,14 @@ from types import ModuleType
 
 import pytest
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError
-from svc_trial_runner.adapters.agent_folder import runner_id, trial_sdk_folder, write_tools
+from svc_trial_runner.adapters.agent_folder import (
+    open_work,
+    runner_id,
+    trial_sdk_folder,
+    write_tools,
+)
 
 
 def test_id_is_drawn_once(tmp_path: Path) -> None:
@@ -89,3 +96,44 @@ def test_folder_in_place_of_the_command_is_set_aside(tmp_path: Path) -> None:
     tools = write_tools(tmp_path, trial_sdk_folder())
 
     assert (tools / "nni-trial").is_file()
+
+
+def test_given_id_overrides_the_stored_one(tmp_path: Path) -> None:
+    stored = runner_id(tmp_path)
+
+    assert runner_id(tmp_path, "given") == "given"
+    assert runner_id(tmp_path) == stored
+
+
+def test_launcher_that_fails_is_an_error_with_its_words(tmp_path: Path) -> None:
+    (tmp_path / "launcher.py").write_text("import sys; sys.exit('no room')")
+
+    with pytest.raises(FailedPreconditionError, match=r"written to .*/bin: no room"):
+        write_tools(tmp_path, tmp_path)
+
+
+def test_tools_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FailedPreconditionError, match="cannot be used"):
+        write_tools(tmp_path / "missing", trial_sdk_folder(), CodeUser(os.geteuid(), os.getegid()))
+
+
+def test_other_users_enter_the_work_folder_and_list_nothing(tmp_path: Path) -> None:
+    tmp_path.chmod(0o702)
+
+    open_work(tmp_path / "work", CodeUser(os.geteuid(), os.getegid()))
+
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path, tmp_path / "work")]
+    assert modes == [0o711, 0o711]
+
+
+def test_work_folder_of_the_same_user_is_left_as_it_is(tmp_path: Path) -> None:
+    open_work(tmp_path / "work", SAME_USER)
+
+    assert not (tmp_path / "work").exists()
+
+
+def test_work_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(FailedPreconditionError, match="file/work cannot be used"):
+        open_work(tmp_path / "file" / "work", CodeUser(os.geteuid(), os.getegid()))

@@ -9,10 +9,14 @@ import pytest
 from svc_common.access.transport import PLAIN
 from svc_common.clock import ManualClock
 from svc_common.errors import InvalidArgumentError
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import FULL_RETRY_INTERVAL_S
+from svc_manager.domain.quota import Quota
 from svc_trial_runner.adapters.blob_access import StoreLocations, open_stores
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.ports import FinishedTrial
+from tests.support.byte_service import byte_service
 from tests.support.ports import free_port
 
 ATTEMPT = AttemptKey("e1", "t1", 1)
@@ -63,6 +67,38 @@ async def test_store_through_an_unavailable_manager_opens_at_once(tmp_path: Path
             await opened.trials.keep_output(
                 FinishedTrial("e1", "t1", 1, ""), "a/b", tmp_path / "file"
             )
+
+
+async def test_a_checkpoint_waits_for_space_behind_the_manager(tmp_path: Path) -> None:
+    clock = ManualClock()
+    (tmp_path / "file").write_bytes(b"12345")
+    async with InMemoryBus() as bus, byte_service(bus, InMemoryBlobStore(), Quota(0, 4)) as address:
+        places = StoreLocations(tmp_path, None, address, PLAIN, "")
+        async with open_stores(places, clock) as opened:
+            saving = asyncio.ensure_future(
+                opened.trials.keep_checkpoint(ATTEMPT, tmp_path / "file")
+            )
+            while not clock.sleepers and not saving.done():  # noqa: ASYNC110 - a server
+                await asyncio.sleep(0)  # a server answers: nothing to await here
+            trouble, waits = opened.trials.trouble, not saving.done()
+            saving.cancel()
+
+    assert waits
+    assert "NNI_EXPERIMENT_QUOTA_BYTES" in trouble
+
+
+async def test_stores_behind_the_manager_hold_what_attempts_put(tmp_path: Path) -> None:
+    store = InMemoryBlobStore()
+    (tmp_path / "file").write_bytes(b"weights")
+    async with InMemoryBus() as bus, byte_service(bus, store) as address:
+        places = StoreLocations(tmp_path, None, address, PLAIN, "")
+        async with open_stores(places, ManualClock()) as opened:
+            key = await opened.of_attempt(ATTEMPT).put(b"value")
+            checkpoint = await opened.trials.keep_checkpoint(ATTEMPT, tmp_path / "file")
+
+            assert await opened.blobs.get(key) == b"value"
+
+    assert await store.get(f"sha256/{checkpoint.sha256}") == b"weights"
 
 
 def test_token_is_not_shown(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+import io
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,31 @@ async def test_copy_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(LaunchError, match="cannot be copied"):
         await store.copy(tmp_path / "missing", tmp_path / "target")
+
+
+async def test_archive_is_read_with_the_access_of_its_attempt(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("a.py"), io.BytesIO())
+    own, asked = InMemoryBlobStore(), []
+    key = await own.put(content.getvalue())
+
+    def of_attempt(attempt: AttemptKey) -> InMemoryBlobStore:
+        asked.append(attempt)
+        return own
+
+    archives = CodeArchives(InMemoryBlobStore(), tmp_path / "cache", SystemClock())
+    store = CachedCodeStore(archives, of_attempt=of_attempt)
+    folder = await store.materialise(ATTEMPT, BlobKey(key.removeprefix("sha256/"), 1))
+
+    assert [path.name for path in folder.iterdir()] == ["a.py"]
+    assert asked == [ATTEMPT]
+
+
+async def test_links_of_the_code_stay_links(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "data").symlink_to("/nowhere")
+
+    await store_of(InMemoryBlobStore(), tmp_path).copy(tmp_path / "code", tmp_path / "trial")
+
+    assert (tmp_path / "trial" / "data").readlink() == Path("/nowhere")

@@ -101,3 +101,27 @@ def test_missing_folder_loses_the_line(tmp_path: Path) -> None:
     ProcTrialUse().append(str(tmp_path / "gone"), b"line\n")
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_of_one_process_is_what_is_resident() -> None:
+    # It reserves 4 GiB, of which it touches nothing.
+    script = """
+import mmap, sys
+flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+data = mmap.mmap(-1, 4 << 30, flags, mmap.PROT_READ)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        identity = identity_of(process.pid)
+        assert identity is not None
+        use = ProcTrialUse().read(identity)
+        process.communicate(b"")
+
+    assert use is not None
+    assert use.processes == 1
+    assert 1 << 20 < use.memory_bytes < 1 << 30

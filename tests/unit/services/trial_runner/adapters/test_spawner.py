@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from svc_trial_runner.adapters import spawner
+from svc_trial_runner.adapters.process_table import identity_of
+from svc_trial_runner.domain.claims import ProcessIdentity
 
 WAIT_S = 30.0
 
@@ -126,6 +128,7 @@ def test_end_of_one_command_is_reported_while_another_runs(
 
     start("long", "sleep", "600")
     long = control.receive()
+    identity = identity_of(long["pid"])
     start("short", "true")
     events = [control.receive() for _ in range(2)]
     start("next", "true")
@@ -139,3 +142,4 @@ def test_end_of_one_command_is_reported_while_another_runs(
         ("next", "exited"),
     ]
     assert control.receive()["id"] == "long"
+    assert identity == ProcessIdentity(long["pid"], long["start_time"])

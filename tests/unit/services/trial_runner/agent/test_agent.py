@@ -1,8 +1,10 @@
 import asyncio
 import os
+from dataclasses import replace
 from datetime import timedelta
 
 from nni_proto.trial.v1 import cause_pb2
+from svc_common.clock import ManualClock
 from svc_trial_runner.domain.attempt import Phase
 from svc_trial_runner.domain.claims import AttemptKey
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
@@ -219,6 +221,30 @@ async def test_attempt_whose_task_cannot_be_renewed_is_lost(bench: Bench) -> Non
     assert lost.lost.reason == "its task could not be renewed for 0 s"
 
 
+async def test_attempt_is_lost_when_its_task_was_not_renewed_for_the_whole_time(
+    bench: Bench,
+) -> None:
+    clock = ManualClock()
+    bench.dependencies = replace(bench.dependencies, clock=clock)
+    agent = bench.agent(loses_unrenewed=True, ack_wait=timedelta(seconds=60))
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+    (run,) = agent.attempts
+
+    clock.advance(40)
+    await agent.renew()
+    bench.broker.stop()
+    clock.advance(60)
+    await agent.renew(within_s=0.01)
+    assert run.phase is Phase.RUNNING
+    clock.advance(1)
+    await agent.renew(within_s=0.01)
+    bench.broker.start()
+
+    lost = await bench.until_kind("one", "lost")
+    assert lost.lost.reason == "its task could not be renewed for 60 s"
+
+
 async def test_attempt_survives_where_the_bus_is_on_this_machine(bench: Bench) -> None:
     agent = bench.agent(loses_unrenewed=False, ack_wait=timedelta(0))
     await bench.deliver(agent, bench.task("one", "sleep 30"))
@@ -253,3 +279,30 @@ async def test_folder_that_cannot_be_written_loses_the_attempt_with_a_reason(ben
     loss = (await bench.until_kind("one", "lost")).lost.loss
     assert loss.cause == cause_pb2.LOSS_CAUSE_NOT_STARTED
     assert "/proc/nowhere" in loss.detail
+
+
+async def test_folder_of_an_experiment_is_that_of_its_latest_task(bench: Bench) -> None:
+    agent = bench.agent()
+    folders = [str(bench.folder / name) for name in ("first", "second", "second")]
+    known = [agent.directory_of(EXPERIMENT)]
+
+    for number, folder in enumerate(folders):
+        await bench.deliver(agent, bench.task(f"t{number}", experiment_directory=folder))
+        known.append(agent.directory_of(EXPERIMENT))
+        await bench.until_kind(f"t{number}", "exited")
+
+    assert known == [None, *folders]
+
+
+async def test_fewer_slots_than_attempts_leave_no_room(bench: Bench) -> None:
+    agent = bench.agent(slots=2, task_limit=5)
+    for name in ("one", "two"):
+        await bench.deliver(agent, bench.task(name, "sleep 30"))
+
+    agent.set_slots(1)
+
+    assert agent.room == 0
+    agent.set_slots(9)
+    assert agent.room == 3
+    agent.lose_all()
+    await asyncio.wait_for(agent.wait_drained(), WAIT_S)

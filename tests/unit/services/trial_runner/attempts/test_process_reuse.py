@@ -312,3 +312,14 @@ async def test_the_rest_is_left_to_the_launcher(stage: Stage) -> None:
     assert stage.reused.warm_count == 1
     assert (stage.reused.kill_orphans(None), stage.reused.kill_orphans(7)) == (2, 7)
     assert stage.processes.released == [("5.0", set()), ("stopped", set())]
+
+
+async def test_process_whose_trial_had_no_secret_is_killed_without_one() -> None:
+    stage = Stage(handover_timeout_s=0.0)
+    process = await stage.reused.launch(replace(FIRST, variables={}))
+    assert stage.reused.wait_for_next(process, ManualWaiting())
+
+    stage.reused.release("/code")
+    await asyncio.wait_for(stage.processes.signalled.wait(), 30)
+
+    assert stage.processes.signals == [("KILL", 100, "")]

@@ -21,6 +21,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
 from svc_trial_runner.fleet.adapters.bundles.worker_processes import (
     marked,
     runs,
+    send_signal,
     start_time,
     wait_until,
 )
@@ -167,6 +168,23 @@ def test_agent_that_does_not_end_is_killed_after_the_grace(folders: WorkerFolder
 
     assert found["state"] == worker_agents.ENDED
     assert marked(folders.agent("one")) == []
+
+
+def test_supervisor_that_does_not_end_is_killed(
+    folders: WorkerFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_agents, "_SUPERVISOR_S", 0.0)
+    pid = start(folders)["pid"]
+    started = start_time(pid) or 0
+    wait_for_output(folders, "one", "ready")
+    os.kill(pid, signal.SIGSTOP)
+
+    try:
+        stop(folders, 0)
+
+        assert wait_until(lambda: not runs(pid, started), TIMEOUT_S)
+    finally:
+        send_signal(pid, started, signal.SIGKILL)
 
 
 def test_agents_that_are_stopped_together_share_the_grace(folders: WorkerFolders) -> None:

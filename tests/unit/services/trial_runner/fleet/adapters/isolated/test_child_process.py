@@ -69,10 +69,12 @@ async def test_killed_child_fails_calls_with_the_signal() -> None:
     await child.aclose()
 
 
-async def test_exit_code_is_named() -> None:
-    child = await ChildProcess.start((sys.executable, "-S", "-c", "raise SystemExit(3)"), refuse)
+@pytest.mark.parametrize("code", [0, 3])
+async def test_exit_code_is_named(code: int) -> None:
+    command = (sys.executable, "-S", "-c", f"raise SystemExit({code})")
+    child = await ChildProcess.start(command, refuse)
 
-    with pytest.raises(PlatformError, match="exit code 3"):
+    with pytest.raises(PlatformError, match=f"exit code {code};"):
         await child.call("agents")
     await child.aclose()
 

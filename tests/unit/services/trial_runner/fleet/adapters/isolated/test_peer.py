@@ -1,4 +1,5 @@
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -151,3 +152,34 @@ async def test_end_of_the_other_side_fails_the_calls_in_progress_and_later_ones(
             await call
         with pytest.raises(PeerGoneError):
             await caller.call("agents")
+
+
+async def test_responses_that_no_call_waits_for_are_ignored() -> None:
+    own, other = socket.socketpair()
+    caller = await Peer.open(own, echo)
+    running = asyncio.create_task(caller.run())
+    responses = [{"id": 9, "result": "unknown"}, {"id": 1, "result": "first"}]
+    responses.append({"id": 1, "result": "second"})
+    with other:
+        for response in responses:
+            content = json.dumps(response).encode()
+            other.sendall(len(content).to_bytes(4) + content)
+
+        assert await caller.call("agents") == "first"
+        assert not running.done()
+
+    await running
+    await caller.aclose()
+
+
+async def test_message_that_is_too_long_ends_the_connection() -> None:
+    own, other = socket.socketpair()
+    caller = await Peer.open(own, echo)
+    with other:
+        other.sendall((LIMIT_BYTES + 1).to_bytes(4))
+
+        await asyncio.wait_for(caller.run(), 30)
+
+    with pytest.raises(PeerGoneError):
+        await caller.call("agents")
+    await caller.aclose()
