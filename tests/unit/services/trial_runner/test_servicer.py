@@ -55,6 +55,8 @@ async def test_trials_are_paged_in_order(bench: Bench) -> None:
     assert rest.next_page_token == ""
     assert rest.trials[0].waiting_for == "waiting for 1 GPU: this machine has 0"
     assert rest.trials[0].wait.cause == cause_pb2.WAIT_CAUSE_GPU_MISSING
+    assert (rest.trials[0].process_group_id, rest.trials[0].warm) == (0, False)
+    assert not rest.trials[0].HasField("started_at")
     for run in list(agent.attempts):
         agent.stop_trial(run.key)
 

@@ -10,7 +10,13 @@ from svc_trial_runner.agent_settings import (
     ConnectionSettings,
     write_agent_settings,
 )
-from svc_trial_runner.settings import Settings, default_slots, read_settings, usable_cores
+from svc_trial_runner.settings import (
+    Settings,
+    default_slots,
+    read_settings,
+    settings_of_fleet,
+    usable_cores,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -236,3 +242,23 @@ def test_file_of_a_fleet_takes_the_place_of_all_other_settings(
     assert settings.runtime_directory is None  # it would end with a login
     assert (settings.bus_is_here, settings.live_output) == (False, True)
     assert "hidden" not in repr(settings)
+
+
+@pytest.mark.parametrize(("node", "host_name"), [("desk-7", "desk-7"), ("", "localhost")])
+def test_host_name_is_that_of_the_machine(
+    node: str, host_name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("platform.node", lambda: node)
+    fleet = AgentSettings(
+        name="one",
+        pool="exp-1",
+        platform="slurm",
+        home=str(tmp_path),
+        connection=ConnectionSettings(ConnectionKind.SOCKETS, folder="/run/n"),
+        bus_user="one",
+        bus_password="p",
+        manager_token="t",
+    )
+
+    assert read_settings([]).host_name == host_name
+    assert settings_of_fleet(fleet).host_name == host_name

@@ -1,6 +1,7 @@
 """Parts of an agent that a fleet has started; the whole is started by the integration tests."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from svc_common.clock import ManualClock
 from svc_common.lifecycle import Service
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
+from svc_trial_runner.adapters.login_environment import LoginEnvironments
 from svc_trial_runner.agent.silence import (
     REFUSED_EXIT_CODE,
     REFUSED_LIMIT_S,
@@ -21,9 +23,11 @@ from svc_trial_runner.wiring import (
     bus_settings,
     drain_after,
     machine_gpu_rules,
+    open_environments,
     open_home,
     stop_when_refused,
     stop_when_silent,
+    warm_program,
 )
 from tests.unit.services.trial_runner.conftest import Bench
 
@@ -75,6 +79,19 @@ async def test_folder_is_removed_at_the_end_if_the_fleet_wants_it(
     await service.aclose()
 
     assert (tmp_path / "one").exists() is not removes
+
+
+def test_agent_of_a_fleet_has_its_own_copy_of_the_api_of_trials(tmp_path: Path) -> None:
+    settings = settings_of_fleet(fleet(tmp_path))
+
+    environments = open_environments(settings)
+
+    program = warm_program(settings)
+    assert isinstance(environments, LoginEnvironments)
+    assert program is not None
+    assert program.is_file()
+    assert program.is_relative_to(settings.work_directory)
+    assert warm_program(replace(settings, warm=False)) is None
 
 
 async def test_agent_without_a_bus_stops_with_a_code_of_its_own() -> None:

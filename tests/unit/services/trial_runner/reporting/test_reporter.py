@@ -2,6 +2,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from nni_proto.experiment.v1 import inbox_pb2
 from svc_common.errors import OutOfRoomError
@@ -161,8 +162,27 @@ async def test_reports_wait_for_room_on_the_bus(bench: Bench, full_bus: list[str
     reporter.add(EXPERIMENT, entry(0))
     reporter.add(EXPERIMENT, last(1), arrived.set)
 
-    await asyncio.wait_for(arrived.wait(), WAIT_S)
+    with capture_logs() as lines:
+        await asyncio.wait_for(arrived.wait(), WAIT_S)
     await until_count(bench, 2)
 
     assert [report.sequence for report in bench.heard] == [0, 1]
     assert full_bus == full_bus[:1] * 4
+    assert [line["experiment"] for line in lines if line["log_level"] == "warning"] == [EXPERIMENT]
+
+
+async def test_queue_with_reports_is_not_forgotten(bench: Bench) -> None:
+    reporter = bench.dependencies.reporter
+    reporter.forget("unknown")
+    bench.broker.stop()
+    reporter.add(EXPERIMENT, entry(0))
+
+    reporter.forget(EXPERIMENT)
+    reporter.add(EXPERIMENT, entry(1))
+
+    reporter.flush()
+    left = DirectoryReportSpool(bench.folder / "runner/spool").inherited()
+    assert [report.entry for report in left] == [entry(0), entry(1)]
+    bench.broker.start()
+    await until_count(bench, 2)
+    assert [report.sequence for report in bench.heard] == [0, 1]

@@ -359,3 +359,16 @@ async def test_cleaning_leaves_alone_what_a_live_pool_has(world: World) -> None:
     assert left == {POOL: (True, False), "exp-gone": (False, True)}
     assert gone not in world.slurm.agents
     assert len(world.slurm.agents) == 1
+
+
+async def test_need_that_names_no_pool_is_of_the_pool_of_its_subject(world: World) -> None:
+    message = pool_pb2.PoolNeed(waiting_count=1, concurrency=8, log_sequence=1)
+    message.platforms.add(platform="slurm", options=to_value({"slots": 1}))
+    async with world.fleet():
+        await world.bus.last_values.publish(
+            subjects.pool_need_subject(POOL), message.SerializeToString()
+        )
+
+        await world.state(has(1))
+
+    assert world.slurm.launches == [agent(1)]

@@ -1,5 +1,6 @@
 """Tests of the file of machines that have enrolled."""
 
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -111,3 +112,17 @@ def test_record_of_expired_invitations_that_cannot_be_used_is_an_error(tmp_path:
         MachineFile(tmp_path / "file" / "pool" / "joined").put_expired(["id-1"])
     with pytest.raises(PlatformError, match="is damaged"):
         MachineFile(tmp_path).expired()
+
+
+@pytest.mark.parametrize("numbers", [[], [9], [1]])
+def test_end_without_a_change_writes_nothing(tmp_path: Path, numbers: list[int]) -> None:
+    file = MachineFile(tmp_path / "joined")
+    file.put(ONE)
+    file.put(TWO)
+    file.end([1])
+    before = (tmp_path / "joined/machines.json").stat()
+
+    file.end(numbers)
+
+    # A file is replaced when it is written.
+    assert os.path.samestat((tmp_path / "joined/machines.json").stat(), before)

@@ -195,3 +195,7 @@ def test_latest_warning_is_the_first_one() -> None:
     ]
 
     assert warning_texts(events) == {"a": ["FailedMount: 3", "FailedMount: 2", "FailedMount: 1"]}
+
+
+def test_pod_without_a_status_has_ended_in_order() -> None:
+    assert pod_end({}) == ""

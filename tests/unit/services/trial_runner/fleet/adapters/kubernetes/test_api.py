@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +44,28 @@ def api(server: ApiServer, tmp_path: Path) -> Iterator[KubernetesApi]:
 
 def test_namespace_is_that_of_the_context(api: KubernetesApi) -> None:
     assert api.connect() == "tuning"
+
+
+@pytest.mark.parametrize(
+    ("context", "namespace"),
+    [("", "first"), ("one", "first"), ("two", "second"), ("three", "default")],
+)
+def test_namespace_is_that_of_the_chosen_context(
+    server: ApiServer, tmp_path: Path, context: str, namespace: str
+) -> None:
+    kubeconfig = server.kubeconfig(tmp_path)
+    parts = "{cluster: tests, user: someone"
+    contexts = (
+        f"contexts:\n- {{name: one, context: {parts}, namespace: first}}}}\n"
+        f"- {{name: two, context: {parts}, namespace: second}}}}\n"
+        f"- {{name: three, context: {parts}}}}}\n"
+    )
+    text = kubeconfig.read_text().replace("current-context: tests", "current-context: one")
+    kubeconfig.write_text(re.sub(r"contexts:\n- .*\n", lambda _: contexts, text))
+    options = {"kubeconfig": str(kubeconfig), "context": context}
+
+    with closing(KubernetesApi(parse_options(options))) as api:
+        assert api.connect() == namespace
 
 
 def test_created_object_is_listed(api: KubernetesApi) -> None:
@@ -142,6 +166,13 @@ def test_forgotten_version_ends_the_watch(server: ApiServer, api: KubernetesApi)
     server.objects.forget_history()
 
     assert api.watch(PODS, version, 60, lambda: False, {})
+
+
+def test_watch_that_is_over_notices_no_change(server: ApiServer, api: KubernetesApi) -> None:
+    _, version = api.list(PODS)
+    server.objects.create("pods", {"metadata": {"name": "a"}, "spec": {}})
+
+    assert api.watch(PODS, version, 60, lambda: True, {}) is False
 
 
 def test_watch_ends_at_its_limit(api: KubernetesApi) -> None:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -130,3 +130,43 @@ def test_answer_of_another_shape_is_one_error(
 
     assert not caught.value.permanent
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("status", "permanent"),
+    [(302, True), (400, True), (401, False), (403, True), (429, False), (499, True), (500, False)],
+)
+def test_only_refusals_of_the_request_are_permanent(status: int, *, permanent: bool) -> None:
+    error = OpenpaiRefusalError(status, "", "no")
+
+    assert error.permanent is permanent
+    assert bool(error.remedy) is (status == 401)
+
+
+class _Recorder(BaseHTTPRequestHandler):
+    requests: ClassVar[list[tuple[str, str | None]]] = []
+
+    def _record(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.requests.append((self.command, self.headers["Content-Type"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_POST = _record  # noqa: N815 - name of http.server
+    do_PUT = _record  # noqa: N815 - name of http.server
+
+    def log_message(self, *args: object) -> None:
+        """Log nothing."""
+
+
+def test_job_is_sent_as_yaml_and_its_stop_as_json() -> None:
+    _Recorder.requests.clear()
+    with served(_Recorder) as address:
+        api = OpenpaiApi(OpenpaiOptions(host=address, username=USER), TOKEN)
+
+        api.submit({"name": NAME})
+        api.stop(NAME)
+
+    assert _Recorder.requests == [("POST", "text/yaml"), ("PUT", "application/json")]

@@ -63,7 +63,27 @@ def test_job_is_not_tried_again() -> None:
 
 
 def test_image_is_that_of_the_version_by_default() -> None:
-    assert job()["prerequisites"][0]["uri"] == "nni/trial-runner:4.0"
+    found = job()
+
+    (image,) = found["prerequisites"]
+    assert (image["type"], image["uri"]) == ("dockerimage", "nni/trial-runner:4.0")
+    assert found["taskRoles"]["agent"]["dockerImage"] == image["name"]
+
+
+def test_trials_that_ask_for_no_gpus_get_none() -> None:
+    role = job()["taskRoles"]["agent"]
+
+    assert role["resourcePerInstance"] == {"cpu": 2, "memoryMB": 8192, "gpu": 0}
+    assert (role["instances"], role["completion"]) == (
+        1,
+        {"minFailedInstances": 1, "minSucceededInstances": 1},
+    )
+
+
+def test_agent_of_one_trial_asks_for_the_resources_of_one() -> None:
+    (role,) = job(gpus=1, slots=2, reuseMode=False)["taskRoles"].values()
+
+    assert role["resourcePerInstance"] == {"cpu": 2, "memoryMB": 8192, "gpu": 1}
 
 
 def test_agent_takes_the_first_role_of_a_given_job() -> None:
@@ -91,6 +111,7 @@ def test_fields_of_the_section_win_over_those_of_the_job() -> None:
     found = job(openpaiConfig=PROTOCOL, virtualCluster="gpus", dockerImage="team/trials:3")
 
     assert found["taskRoles"]["worker"]["resourcePerInstance"]["cpu"] == 2
+    assert found["taskRoles"]["worker"]["dockerImage"] == "nni_image"
     assert found["defaults"] == {"virtualCluster": "gpus"}
     assert {one["name"]: one["uri"] for one in found["prerequisites"] if one["name"] != "own"} == {
         "nni_image": "team/trials:3"

@@ -112,3 +112,15 @@ async def test_relay_is_opened_again_at_its_port_after_a_cut(machines: Machines)
         word = await greeting(node.relay_address)
 
     assert (word, node.relay_address) == (b"manager", address)
+
+
+async def test_relay_is_opened_on_a_login_node_that_was_away(machines: Machines) -> None:
+    async with login_node(machines) as (node, front_port):
+        machines.servers[0].kill()
+        with pytest.raises(PlatformError):
+            await node.connect()
+        machines.servers[0].start()
+
+        address = await node.open_relay("python3", front_port, ["127.0.0.1"])
+
+        assert await greeting(address) == b"manager"

@@ -57,6 +57,7 @@ def test_damaged_bundle_is_named(folder: Path) -> None:
     assert done.returncode == 1
     assert "bundle of the agent cannot be unpacked" in done.stderr
     assert "arrived cut or changed" in done.stderr
+    assert "b'" not in done.stderr
 
 
 def test_python_of_another_version_is_named_with_the_field() -> None:
