@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from svc_common.clock import ManualClock
+from svc_trial_runner.adapters.gpu_devices import NvmlGpuDevices
 from svc_trial_runner.agent.agent import RENEW_EVERY_S
 from svc_trial_runner.app import _gpu_source, _renew_for_ever
+from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.settings import read_settings
 from tests.unit.services.trial_runner.conftest import Bench
 
@@ -24,7 +26,11 @@ async def test_pretended_gpus_have_the_first_numbers(monkeypatch: pytest.MonkeyP
 
     devices = await _gpu_source(read_settings([])).devices()
 
-    assert [device.index for device in devices] == [0, 1]
+    assert devices == [GpuDevice(index, "pretended", 1 << 30) for index in range(2)]
+
+
+def test_gpus_are_those_of_the_machine_unless_they_are_pretended() -> None:
+    assert isinstance(_gpu_source(read_settings([])), NvmlGpuDevices)
 
 
 async def test_claims_are_renewed_again_and_again(bench: Bench) -> None:

@@ -101,6 +101,18 @@ def test_file_does_not_grow_with_closed_claims(tmp_path: Path) -> None:
     assert list(journal(tmp_path).state.claims) == ["c1"]
 
 
+def test_small_file_is_only_appended_to(tmp_path: Path) -> None:
+    first = journal(tmp_path)
+    file = (tmp_path / "claims.journal").stat().st_ino
+
+    for number in range(500):
+        first.append(Claimed(KEY, f"c{number}", "t", "ack"), Closed(f"c{number}"))
+
+    assert (tmp_path / "claims.journal").stat().st_ino == file
+    assert len((tmp_path / "claims.journal").read_text().splitlines()) == 1001
+    first.close()
+
+
 def test_swept_servers_are_forgotten(tmp_path: Path) -> None:
     first = journal(tmp_path)
     first.append(*RECORDS)

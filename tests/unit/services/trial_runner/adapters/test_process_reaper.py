@@ -86,8 +86,10 @@ async def test_reaper_passes_on_the_status_of_each_child() -> None:
     reaper.on_end(on_end)
     try:
         children = [
-            os.posix_spawn("/bin/sh", ["sh", "-c", f"exit {code}"], os.environ)  # noqa: ASYNC221 - not waited for
-            for code in (0, 7)
+            os.posix_spawn(  # noqa: ASYNC221 - not waited for
+                "/bin/sh", ["sh", "-c", f"exit {code}"], os.environ, setsid=leads
+            )
+            for code, leads in ((0, False), (7, True))
         ]
         async with asyncio.timeout(30):
             while not ended.keys() >= set(children):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from svc_trial_runner.adapters.process_server import ProcessServer
-from svc_trial_runner.ports import LaunchError
+from svc_trial_runner.ports import LaunchError, StarterEndedError
 from tests.support.manual_timers import ManualTimers
 
 WAIT_S = 30.0
@@ -191,6 +191,22 @@ async def test_no_descriptors_are_left_open(tmp_path: Path) -> None:
     made, _ = server(tmp_path, "receive()")
     made.close()
 
+    assert open_descriptors() <= before
+
+
+async def test_starts_that_wait_for_room_fail_with_the_server_and_leave_no_descriptors(
+    tmp_path: Path,
+) -> None:
+    before = open_descriptors()
+    made, _ = server(tmp_path, "import time; time.sleep(600)\n")
+    padding = {"environment": {"X": "x" * 50_000}}
+    starts = [asyncio.ensure_future(made.start(f"t{n}", padding, (1, 2))) for n in range(40)]
+    await asyncio.sleep(0)
+
+    made.close()
+
+    outcomes = await asyncio.gather(*starts, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {StarterEndedError}
     assert open_descriptors() <= before
 
 

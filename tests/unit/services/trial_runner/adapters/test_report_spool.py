@@ -4,6 +4,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from svc_trial_runner.adapters.report_spool import (
     _ACKNOWLEDGED,
@@ -155,6 +156,22 @@ def test_reports_that_follow_a_full_disk_are_stored(
     spool.append([("a", b"third")])
 
     assert inherited(tmp_path) == [("a", b"first", False), ("a", b"third", False)]
+
+
+def test_first_error_of_a_series_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    spool = DirectoryReportSpool(tmp_path)
+    with capture_logs() as lines:
+        for _ in range(2):
+            with monkeypatch.context() as full:
+                full.setattr(os, "write", refuse)
+                spool.append([("a", b"refused")])
+                spool.append([("a", b"refused")])
+            spool.append([("a", b"stored")])
+
+    assert [line["folder"] for line in lines] == [str(tmp_path)] * 2
 
 
 def test_reports_that_follow_a_missing_folder_are_stored(tmp_path: Path) -> None:

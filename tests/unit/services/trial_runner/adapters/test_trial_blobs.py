@@ -92,3 +92,13 @@ def test_folder_is_packed_without_the_named_entries(tmp_path: Path) -> None:
 
     assert count == 2  # the folder and the file in it
     assert [path.name for path in (tmp_path / "back").rglob("*") if path.is_file()] == ["model"]
+
+
+def test_checkpoint_of_megabytes_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "weights").write_bytes(bytes(10_000_000))
+
+    TarFolders().pack(tmp_path / "saved", tmp_path / "files.tar")
+    TarFolders().extract(tmp_path / "files.tar", tmp_path / "loaded")
+
+    assert (tmp_path / "loaded" / "weights").stat().st_size == 10_000_000

@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import os
 import resource
 from collections.abc import Iterator
@@ -6,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders, OpenTrialFolder
 from svc_trial_runner.ports import LaunchError, TrialFilesRequest
@@ -164,6 +166,26 @@ async def test_files_are_complete_though_the_system_writes_them_in_pieces(
     # `#!/bin/bash` and its end of line are twelve bytes; the last piece is for the parameters.
     assert (tmp_path / "aaaaa/run.sh").read_text() == "#!/bin/bash\n"
     output.cut()
+
+
+async def test_first_error_of_a_series_of_output_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    output = opened(tmp_path)
+    with capture_logs() as lines:
+        for full in (True, True, False, True):
+            os.write(output.stdout, b"x")
+            with monkeypatch.context() as disk:
+                if full:
+                    disk.setattr(os, "write", refuse)
+                output.catch_up()
+    output.cut()
+
+    assert [line["error"] for line in lines] == ["[Errno 28] No space left on device"] * 2
+    assert (tmp_path / "aaaaa/stdout").read_bytes() == b"x"
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from svc_common.clock import ManualClock
 from svc_common.errors import NotFoundError, ResourceExhaustedError
 from svc_common.storage.memory import InMemoryBlobStore
@@ -247,6 +249,24 @@ async def test_attempt_has_its_output_stored_when_it_is_over(bench: Bench) -> No
     await asyncio.gather(running, return_exceptions=True)
 
     assert await bench.blobs.keys("output/exp/") == ["output/exp/one/1/files.tar"]
+
+
+@pytest.mark.parametrize(("travels", "waiting"), [(True, 0), (False, 1)])
+async def test_attempt_whose_outputs_travel_takes_the_folder_from_a_waiting_upload(
+    bench: Bench, *, travels: bool, waiting: int
+) -> None:
+    outputs, agent = bench.dependencies.outputs, bench.agent()
+    folder = str(bench.folder / "experiment/trials/one")
+    outputs.add(FinishedTrial("exp", "one", 0, folder))
+
+    await bench.deliver(agent, bench.task("one", "sleep 30", outputs_travel=travels))
+    await bench.until_kind("one", "started")
+    found = outputs.waiting
+    agent.lose_all()
+    await asyncio.wait_for(agent.wait_drained(), 30)
+
+    assert found == waiting
+    assert outputs.waiting == 1
 
 
 async def test_links_of_a_trial_disclose_and_overwrite_nothing(tmp_path: Path) -> None:

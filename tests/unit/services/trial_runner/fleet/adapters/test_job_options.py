@@ -34,6 +34,18 @@ def test_setup_lines_may_be_one_text() -> None:
     assert parse_job_options({"setupLines": "a\nb"}).setup_lines == ("a", "b")
 
 
+def test_long_value_is_shown_in_part() -> None:
+    (problem,) = job_option_problems({"setupLines": [1] * 100})
+
+    assert problem.value == repr([1] * 100)[:80]
+
+
+def test_interval_may_be_of_days_but_not_of_years() -> None:
+    assert parse_job_options({"pollIntervalSeconds": 1e6}).poll_interval_s == 1e6
+    (problem,) = job_option_problems({"pollIntervalSeconds": 1_000_001})
+    assert problem.rule == "must be a number of seconds"
+
+
 @pytest.mark.parametrize("given", [float("nan"), float("inf"), 10**400, True, "1"])
 def test_interval_that_is_no_number_is_a_problem_and_the_default_one(given: object) -> None:
     section = {"pollIntervalSeconds": given}

@@ -22,6 +22,8 @@ ANSWERS = {
     "/elsewhere": (302, b""),
     "/busy": (429, b'{"error": {"code": "TooManyRequests", "message": "wait"}}'),
     "/denied": (403, b'{"error": {"code": "AuthorizationFailed", "message": "no  right"}}'),
+    "/signed-out": (401, b'{"error": {"code": "InvalidToken", "message": "expired"}}'),
+    "/broken": (500, b"an error"),
     "/storage": (404, b"<?xml?><Error><Code>BlobNotFound</Code><Message>none</Message></Error>"),
     "/empty": (400, b""),
     "/nothing": (202, b""),
@@ -67,6 +69,8 @@ def azure() -> Iterator[AzureRequests]:
         ("/elsewhere", "redirects to another address", True),
         ("/busy", "TooManyRequests: wait", False),
         ("/denied", "AuthorizationFailed: no right", False),
+        ("/signed-out", "InvalidToken: expired", False),
+        ("/broken", "an error", False),
         ("/storage", "BlobNotFound: none", True),
         ("/empty", "HTTP status 400", True),
     ],
@@ -80,12 +84,16 @@ def test_refusal_has_the_words_of_azure(
     assert caught.value.permanent is permanent
 
 
-def test_missing_right_has_a_remedy(azure: AzureRequests) -> None:
+@pytest.mark.parametrize(
+    ("path", "denied"), [("/denied", True), ("/signed-out", True), ("/storage", False)]
+)
+def test_missing_right_has_a_remedy(azure: AzureRequests, path: str, *, denied: bool) -> None:
     with pytest.raises(AmlRefusalError) as caught:
-        azure.send("GET", "/denied")
+        azure.send("GET", path)
 
-    assert caught.value.denied
-    assert caught.value.remedy == REMEDY
+    assert caught.value.denied is denied
+    assert caught.value.remedy == (REMEDY if denied else "")
+    assert caught.value.status == ANSWERS[path][0]
 
 
 def test_page_of_a_login_is_no_answer(azure: AzureRequests) -> None:

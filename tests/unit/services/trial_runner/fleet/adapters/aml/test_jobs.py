@@ -32,6 +32,8 @@ def test_job_has_the_documented_fields_and_its_settings_as_an_input() -> None:
     assert found["computeId"] == OPTIONS.compute_id
     assert found["environmentId"] == "/environments/1"
     assert found["tags"] == {tag_of(INSTALLATION): POOL}
+    assert found["resources"] == {"instanceCount": 1}
+    assert found["experimentName"] == f"nni-{POOL}"
     assert found["inputs"] == {
         "settings": {
             "jobInputType": "uri_file",

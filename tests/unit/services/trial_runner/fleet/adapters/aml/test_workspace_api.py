@@ -89,6 +89,32 @@ def test_default_datastore_is_a_container_of_blobs(server: AmlServer, api: Works
         api.default_store()
 
 
+@pytest.mark.parametrize("listed", [None, [], [1], {"name": "a"}])
+def test_workspace_without_a_default_datastore_is_refused(
+    server: AmlServer, api: WorkspaceApi, monkeypatch: pytest.MonkeyPatch, listed: object
+) -> None:
+    monkeypatch.setattr(server, "answer_workspace", lambda *_: (200, {"value": listed}))
+
+    with pytest.raises(PlatformError, match="has no default datastore of Azure Blob") as caught:
+        api.default_store()
+
+    assert caught.value.permanent
+
+
+def test_first_of_several_datastores_is_taken_with_the_domain_of_its_cloud(
+    server: AmlServer, api: WorkspaceApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores = [
+        {"name": name, "properties": {**server.datastore, "endpoint": f"{name}.example.org"}}
+        for name in ("first", "second")
+    ]
+    monkeypatch.setattr(server, "answer_workspace", lambda *_: (200, {"value": stores}))
+
+    location = api.default_store()
+
+    assert (location.datastore, location.endpoint) == ("first", "first.example.org")
+
+
 def test_job_that_is_gone_may_be_deleted(api: WorkspaceApi) -> None:
     api.delete("nothing")
 

@@ -1,5 +1,6 @@
 """Wheels for a worker's interpreter, without a network."""
 
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -41,8 +42,12 @@ def test_wheel_that_a_person_has_put_there_is_found(tmp_path: Path) -> None:
     assert no_network(tmp_path / "wheels", tmp_path / "none").wheel(NEEDED, TARGET) == path
 
 
-def test_wheel_is_downloaded_once_for_the_tags_of_the_worker(tmp_path: Path) -> None:
+def test_wheel_is_downloaded_once_for_the_tags_of_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("pip")
+    # The draft is beside the wheels: from another file system none could be renamed.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     index = tmp_path / "index"
     write_wheel(index, "fast_thing-1.5-cp313-cp313-manylinux2014_x86_64.whl")
     original = write_wheel(index)

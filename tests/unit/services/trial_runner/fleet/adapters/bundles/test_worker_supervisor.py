@@ -154,3 +154,32 @@ def test_agent_without_a_bundle_is_refused(folders: WorkerFolders) -> None:
         supervise(folders, "one", "1" * 64)
 
     assert caught.value.code == "bundle_missing"
+
+
+TETHERED = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from svc_trial_runner.fleet.adapters.bundles.worker_processes import MARK
+from svc_trial_runner.fleet.adapters.bundles.worker_supervisor import Tether
+requests = []
+signal.signal(signal.SIGTERM, lambda number, _: requests.append(int(number)))
+folder = Path(sys.argv[1])
+trial = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: str(folder)})
+tether = Tether(sys.stdin.buffer, folder, grace_s=0.0)
+print(tether.is_cut, flush=True)
+tether.start()
+print(trial.wait(), requests, tether.is_cut)
+"""
+
+
+def test_end_of_the_tether_is_a_request_to_end_and_then_a_kill(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TETHERED, str(tmp_path)],
+        input="more of the settings",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert done.stdout == f"False\n{-signal.SIGKILL} [{int(signal.SIGTERM)}] True\n"

@@ -28,6 +28,14 @@ def test_last_removed_folder_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_missing_folder_names_no_agents(tmp_path: Path) -> None:
+    folder = SettingsFolder(str(tmp_path), "0123abcd")
+
+    folder.remove("a-1")
+
+    assert folder.names() == []
+
+
 def test_mount_that_is_missing_is_a_problem(tmp_path: Path) -> None:
     assert SettingsFolder(str(tmp_path), "0123abcd").problem() == ""
     assert "must be a folder" in SettingsFolder(str(tmp_path / "nas"), "0123abcd").problem()

@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.front.front_address import listen, reachable_host, with_host
+from svc_trial_runner.fleet.adapters.front.front_address import (
+    check_host,
+    listen,
+    reachable_host,
+    with_host,
+)
 from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 from tests.support.ports import free_port
 
@@ -72,6 +77,30 @@ def test_damaged_port_file_counts_as_none(tmp_path: Path) -> None:
 def test_front_for_other_machines_listens_on_all_addresses(tmp_path: Path) -> None:
     with listen("gate.example.org", free_port(), tmp_path) as listening:
         assert listening.getsockname()[0] in {"::", "0.0.0.0"}
+        # Those of IPv4, too: most machines have no others.
+        socket.create_connection(("127.0.0.1", listening.getsockname()[1]), 30).close()
+
+
+def test_front_listens_on_a_machine_without_ipv6(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+
+    with listen("gate.example.org", free_port(), tmp_path) as listening:
+        assert listening.getsockname()[0] == "0.0.0.0"
+
+
+@pytest.mark.parametrize("host", ["", "gate.example.org", "10.0.0.7", "::1", "[2001:db8::7]"])
+def test_name_or_address_is_a_host(host: str) -> None:
+    check_host(host)
+
+
+@pytest.mark.parametrize("host", ["gate:8081", "[::1]:8081", "a b", "gate/"])
+def test_host_with_a_port_or_more_is_refused(host: str) -> None:
+    with pytest.raises(PlatformError, match="without a port") as caught:
+        check_host(host)
+
+    assert caught.value.permanent
 
 
 def test_front_on_loopback_has_no_host_that_others_reach() -> None:
@@ -91,3 +120,10 @@ def test_host_of_a_pool_replaces_that_of_the_front(host: str, address: str) -> N
     endpoint = FrontEndpoint("10.0.0.7:8081", "authority")
 
     assert with_host(endpoint, host) == FrontEndpoint(address, "authority")
+
+
+def test_published_front_on_loopback_has_the_host_of_a_pool() -> None:
+    endpoint = FrontEndpoint("127.0.0.1:8081", "authority")
+
+    for host, published in (("nni.example.org", True), ("localhost", False)):
+        assert with_host(endpoint, host, published=published).address == f"{host}:8081"

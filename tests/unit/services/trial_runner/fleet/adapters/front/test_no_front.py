@@ -1,5 +1,7 @@
 """Tests of the front of an installation that has none."""
 
+import asyncio
+
 import pytest
 
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
@@ -19,3 +21,14 @@ async def test_it_has_no_endpoint_and_a_known_one_has_changed() -> None:
 
     assert front.endpoint is None
     await front.wait_changed(FrontEndpoint("10.0.0.7:8081", "authority"))
+
+
+async def test_it_is_the_same_for_all_platforms_and_never_changes() -> None:
+    front = NoFront()
+    waiting = asyncio.create_task(front.wait_changed(None))
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+    assert front.of_platform("pool", "joined") is front
+    assert not waiting.done()
+    waiting.cancel()

@@ -1,6 +1,7 @@
 """Tests of opening and closing the TLS front."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,6 +48,25 @@ async def test_pool_whose_name_begins_like_another_one_is_not_released(tmp_path:
         await front.release("exp-a")
 
         assert front.endpoint is not None
+
+
+async def test_front_on_loopback_is_opened_for_other_machines_only_if_it_is_published(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    for published in (False, True):
+        settings = FrontSettings(tmp_path, "127.0.0.1", port)
+        settings = replace(settings, published=True) if published else settings
+        front = TlsFront(settings, {}, FEW, SystemClock())
+        try:
+            if published:
+                opened = await front.open_for("exp-a/joined", "gate.example.org")
+                assert opened.address == f"gate.example.org:{port}"
+            else:
+                with pytest.raises(PlatformError, match="only, not for nniManagerIp"):
+                    await front.open_for("exp-a/joined", "gate.example.org")
+        finally:
+            await front.aclose()
 
 
 async def test_clients_read_the_authority(tmp_path: Path) -> None:

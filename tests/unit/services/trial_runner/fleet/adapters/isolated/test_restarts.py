@@ -32,4 +32,5 @@ def test_delay_is_over_after_its_time() -> None:
 def test_process_that_has_run_for_long_begins_the_count_anew() -> None:
     backoff = RestartBackoff().after_end(0.0, 0.0).after_end(0.0, 0.0)
 
-    assert backoff.after_end(0.0, SETTLED_S).ends == 1
+    assert backoff.after_end(90.0, 90.0 + SETTLED_S).ends == 1
+    assert backoff.after_end(90.0, 89.0 + SETTLED_S).ends == 3
