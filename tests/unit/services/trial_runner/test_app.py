@@ -1,17 +1,26 @@
 """Parts of the agent that the settings choose; the whole is started by the integration tests."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 from svc_common.clock import ManualClock
+from svc_common.lifecycle import Service
+from svc_common.messaging.memory import InMemoryBus
 from svc_trial_runner.adapters.gpu_devices import NvmlGpuDevices
 from svc_trial_runner.agent.agent import RENEW_EVERY_S
-from svc_trial_runner.app import _gpu_source, _renew_for_ever
+from svc_trial_runner.agent_settings import ConnectionKind, ConnectionSettings
+from svc_trial_runner.app import _gpu_source, _open_dependencies, _renew_for_ever
+from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.gpus import GpuDevice
-from svc_trial_runner.settings import read_settings
+from svc_trial_runner.domain.tasks import BlobKey
+from svc_trial_runner.settings import read_settings, settings_of_fleet
+from tests.support.byte_service import byte_service
+from tests.unit.services.trial_runner.adapters.test_manager_blobs import ElsewhereStore
 from tests.unit.services.trial_runner.conftest import Bench
+from tests.unit.services.trial_runner.test_wiring import fleet
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +54,24 @@ async def test_claims_are_renewed_again_and_again(bench: Bench) -> None:
     assert not renewing.done()
     renewing.cancel()
     await asyncio.gather(renewing, return_exceptions=True)
+
+
+async def test_agent_of_a_fleet_loads_values_through_the_manager(
+    bench: Bench, tmp_path: Path
+) -> None:
+    store, given = ElsewhereStore(), bench.dependencies
+    key = (await store.put(json.dumps([1, 2]).encode())).removeprefix("sha256/")
+    async with InMemoryBus() as bus, byte_service(bus, store) as address, asyncio.timeout(30):
+        connection = ConnectionSettings(ConnectionKind.DIRECT, "nats://127.0.0.1:1", address, "")
+        settings = settings_of_fleet(fleet(tmp_path, connection=connection))
+        service, tools = Service(), tmp_path / "tools"
+        made = await _open_dependencies(
+            service, settings, given.journal, given.reporter, given.processes, tools
+        )
+        try:
+            loaded = await made.values.load(AttemptKey("e1", "t1", 1), BlobKey(key, 6))
+        finally:
+            await service.aclose()
+
+    assert loaded == [1, 2]
+    assert made.platform == "slurm"

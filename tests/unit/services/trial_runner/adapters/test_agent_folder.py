@@ -126,6 +126,13 @@ def test_other_users_enter_the_work_folder_and_list_nothing(tmp_path: Path) -> N
     assert modes == [0o711, 0o711]
 
 
+def test_work_folder_is_made_once_with_its_parents(tmp_path: Path) -> None:
+    for _ in range(2):
+        open_work(tmp_path / "home" / "work", CodeUser(os.geteuid(), os.getegid()))
+
+    assert (tmp_path / "home" / "work").is_dir()
+
+
 def test_work_folder_of_the_same_user_is_left_as_it_is(tmp_path: Path) -> None:
     open_work(tmp_path / "work", SAME_USER)
 

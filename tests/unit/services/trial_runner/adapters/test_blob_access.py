@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.ports import FinishedTrial
 from tests.support.byte_service import byte_service
 from tests.support.ports import free_port
+from tests.unit.services.trial_runner.adapters.test_manager_blobs import ElsewhereStore
 
 ATTEMPT = AttemptKey("e1", "t1", 1)
 
@@ -99,6 +101,22 @@ async def test_stores_behind_the_manager_hold_what_attempts_put(tmp_path: Path) 
             assert await opened.blobs.get(key) == b"value"
 
     assert await store.get(f"sha256/{checkpoint.sha256}") == b"weights"
+
+
+@pytest.mark.parametrize("by_url", [True, False])
+async def test_store_is_reached_by_url_unless_it_may_not(tmp_path: Path, *, by_url: bool) -> None:
+    clock = ManualClock()
+    async with InMemoryBus() as bus, byte_service(bus, ElsewhereStore()) as address:
+        places = StoreLocations(tmp_path, None, address, PLAIN, "")
+        places = places if by_url else replace(places, by_url=False)
+        async with open_stores(places, clock) as opened:
+            putting = asyncio.ensure_future(opened.blobs.put(b"value"))
+            while not clock.sleepers and not putting.done():  # noqa: ASYNC110 - a server
+                await asyncio.sleep(0)  # a server answers: nothing to await here
+            waits = not putting.done()
+            putting.cancel()
+
+    assert waits is by_url
 
 
 def test_token_is_not_shown(tmp_path: Path) -> None:
