@@ -1,3 +1,5 @@
+import io
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,11 +8,13 @@ import pytest
 from svc_common.clock import SystemClock
 from svc_common.storage.code_archives import CodeArchives
 from svc_common.storage.memory import InMemoryBlobStore
+from svc_common.storage.shared_storage import OUTPUT_FOLDER as SHARED_OUTPUTS
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
+from svc_trial_runner.attempts import launch_plans
 from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.domain.claims import AttemptKey
-from svc_trial_runner.domain.tasks import TrialSpec, TrialWork
+from svc_trial_runner.domain.tasks import BlobKey, TrialSpec, TrialWork
 from svc_trial_runner.ports import LaunchError
 
 
@@ -88,3 +92,99 @@ async def test_interpreter_that_was_removed_is_missed_though_it_was_found_before
         await made.folder(plan, str(tmp_path / "trial"))
 
     assert first == str(tmp_path)
+
+
+async def test_oldest_plan_is_dropped_beyond_the_number_that_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch_plans, "_PLANS_KEPT", 2)
+    made = plans(tmp_path)
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+        await made.plan(work(tmp_path / name, name))
+
+    assert made.forget("one") == []
+    assert made.forget("two") == [str(tmp_path / "two")]
+    assert made.forget("three") == [str(tmp_path / "three")]
+
+
+async def test_code_directory_that_was_removed_is_missed_though_its_plan_is_known(
+    tmp_path: Path,
+) -> None:
+    made = plans(tmp_path)
+    (tmp_path / "code-of-one").mkdir()
+    await made.plan(work(tmp_path / "code-of-one"))
+    (tmp_path / "code-of-one").rmdir()
+
+    with pytest.raises(LaunchError, match="does not exist"):
+        await made.plan(work(tmp_path / "code-of-one"))
+
+
+class MountedFolder:
+    """Shared storage that counts how often it was needed."""
+
+    needed = 0
+
+    async def ensure(self) -> None:
+        self.needed += 1
+
+
+async def test_shared_storage_is_mounted_for_each_trial_and_has_the_outputs(tmp_path: Path) -> None:
+    storage = MountedFolder()
+    code = CachedCodeStore(CodeArchives(InMemoryBlobStore(), tmp_path / "code", SystemClock()))
+    environments = FileEnvironments({"PATH": "/bin"}, "/py/bin/python3")
+    made = LaunchPlans(code, environments, tmp_path / "tools", tmp_path / "root", storage)
+
+    found = [await made.plan(work(tmp_path)) for _ in range(2)]
+
+    assert storage.needed == 2
+    assert found[0] is found[1]
+    assert found[0].output_folder == SHARED_OUTPUTS
+    assert (await plans(tmp_path).plan(work(tmp_path))).output_folder == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("python3.99 t.py", r"there is no interpreter python3\.99 in PATH=.*/tools"),
+        ("/nowhere/python3 t.py", r"there is no interpreter /nowhere/python3\Z"),
+        ("./python3 t.py", r"there is no interpreter \./python3\Z"),
+        ("bin/python3 t.py", None),
+        ("true", None),
+    ],
+)
+async def test_interpreter_is_looked_for_where_the_trial_would_find_it(
+    tmp_path: Path, command: str, message: str | None
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").touch(0o755)
+    made, task = plans(tmp_path), work(tmp_path)
+    plan = await made.plan(replace(task, spec=replace(task.spec, command=command)))
+
+    if message is None:
+        assert await made.folder(plan, str(tmp_path / "trial")) == str(tmp_path)
+        return
+    with pytest.raises(LaunchError, match=message):
+        await made.folder(plan, str(tmp_path / "trial"))
+
+
+async def test_each_trial_has_a_copy_of_code_that_came_as_an_archive(tmp_path: Path) -> None:
+    content, blobs = io.BytesIO(), InMemoryBlobStore()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("t.sh"), io.BytesIO())
+    key = (await blobs.put(content.getvalue())).removeprefix("sha256/")
+    made = LaunchPlans(
+        CachedCodeStore(CodeArchives(blobs, tmp_path / "cache", SystemClock())),
+        FileEnvironments({"PATH": "/bin"}, "/py/bin/python3"),
+        tmp_path / "tools",
+        tmp_path / "root",
+    )
+    spec = TrialSpec(command="sh t.sh", code_archive=BlobKey(key, len(content.getvalue())))
+
+    plan = await made.plan(replace(work(tmp_path), spec=spec))
+    (tmp_path / "trial").mkdir()
+    folder = await made.folder(plan, str(tmp_path / "trial"))
+
+    assert plan.code_directory == str(tmp_path / "cache" / key)
+    assert folder == str(tmp_path / "trial" / "code")
+    assert [path.name for path in Path(folder).iterdir()] == ["t.sh"]
