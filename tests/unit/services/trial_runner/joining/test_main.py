@@ -2,16 +2,60 @@
 
 import argparse
 import asyncio
+import ctypes
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.agent_settings import ConnectionKind
-from svc_trial_runner.joining.__main__ import join_pool
+from svc_trial_runner.enrolment import EnrolmentWord
+from svc_trial_runner.joining.__main__ import join_pool, main
 from tests.support.enrolment_stage import enrolment_stage
 
 pytest.importorskip("cryptography")
+
+SET_DUMPABLE = 4
+"""Option of `prctl`."""
+
+
+@pytest.fixture
+def word_file(tmp_path: Path) -> Iterator[Path]:
+    """File with the word of an invitation; the process can be inspected again afterwards."""
+    file = tmp_path / "word"
+    file.write_text(EnrolmentWord.new("0" * 64).text())
+    yield file
+    ctypes.CDLL(None).prctl(SET_DUMPABLE, 1, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("address", "gpu_indices", "code", "words"),
+    [
+        ("http://127.0.0.1:1", "", 2, "https://"),
+        ("https://127.0.0.1:1", "all", 2, "--gpu-indices"),
+        ("https://127.0.0.1:1", "0", 1, "127.0.0.1:1"),
+    ],
+)
+def test_machine_that_cannot_join_has_one_line_and_an_exit_code(
+    address: str,
+    gpu_indices: str,
+    code: int,
+    words: str,
+    word_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    chosen = ["--pool", "desks", "--word-file", str(word_file), "--gpu-indices", gpu_indices]
+    monkeypatch.setattr(sys, "argv", ["join", address, *chosen])
+
+    assert main() == code
+
+    error = capsys.readouterr().err
+    assert error.startswith("ERROR: ")
+    assert words in error
+    assert error.count("\n") == 1
 
 
 def options(address: str, folder: Path, gpu_indices: str = "") -> argparse.Namespace:

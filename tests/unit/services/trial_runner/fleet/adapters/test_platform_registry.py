@@ -235,6 +235,17 @@ async def test_folder_of_one_platform_is_removed_and_that_of_another_stays(
     assert list((tmp_path / "pools").iterdir()) == []
 
 
+async def test_platform_without_a_folder_is_forgotten(
+    platforms: InstalledPlatforms, tmp_path: Path
+) -> None:
+    await platforms.forget(POOL, "slurm")
+    await platforms.open(POOL, "local", "local", {}, "")
+
+    await platforms.forget(POOL, "slurm")
+
+    assert [path.name for path in (tmp_path / "pools" / POOL).iterdir()] == ["local"]
+
+
 async def test_host_of_the_manager_is_one_for_the_front_and_no_option_of_the_platform(
     dependencies: PlatformDependencies, own_platform: str
 ) -> None:

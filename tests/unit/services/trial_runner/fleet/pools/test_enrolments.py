@@ -31,6 +31,7 @@ from tests.support.enrolment_stage import (
 pytest.importorskip("cryptography")
 
 ADDRESS = "203.0.113.7"
+LIMIT_S = 30.0
 
 
 def name(number: int) -> AgentName:
@@ -96,6 +97,38 @@ async def test_pool_that_is_not_open_yet_is_said(tmp_path: Path) -> None:
 
         assert isinstance(answer, Refused)
         assert "try again in a moment" in answer.reason
+
+
+class HeldPool(CountedPool):
+    """Pool whose enrolments wait until they are released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.released = asyncio.Event(), asyncio.Event()
+
+    async def enrol(self, slots: int, machine: str, replaced: int | None) -> AgentName:
+        self.entered.set()
+        await self.released.wait()
+        return await super().enrol(slots, machine, replaced)
+
+
+async def test_pools_do_not_wait_for_the_enrolments_of_each_other(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        held = HeldPool()
+        stage.enrolments.attach({POOL: stage.pool, "others": held}.get, lambda _: None)
+        word, other = await stage.invite(), await stage.invite(pool="others")
+        waiting = asyncio.create_task(
+            stage.enrolments.enrol(enrolment_request(other, pool="others"), ADDRESS)
+        )
+        await held.entered.wait()
+
+        async with asyncio.timeout(LIMIT_S):
+            answer = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert isinstance(answer, Enrolled)
+        assert not waiting.done()
+        held.released.set()
+        assert isinstance(await waiting, Enrolled)
 
 
 async def test_expired_word_is_refused(tmp_path: Path) -> None:

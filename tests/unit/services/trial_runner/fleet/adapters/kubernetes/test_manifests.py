@@ -99,6 +99,10 @@ def test_pod_keeps_the_restricted_standard_by_default() -> None:
     spec = pod()
 
     assert spec["securityContext"]["runAsNonRoot"] is True
+    # The user of NNI's images.
+    assert [spec["securityContext"][one] for one in ("runAsUser", "runAsGroup", "fsGroup")] == [
+        65532
+    ] * 3
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     for container in (*spec["initContainers"], *spec["containers"]):
         context = container["securityContext"]

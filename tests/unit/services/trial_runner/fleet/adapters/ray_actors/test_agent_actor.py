@@ -14,7 +14,7 @@ from svc_trial_runner.fleet.adapters.ray_actors.agent_actor import (
     BundleActor,
     network_key,
 )
-from tests.support import wait
+from tests.support import sleeping_agents, wait
 from tests.support.sleeping_agents import SleepingAgents
 
 LIMIT_S = 30.0
@@ -107,3 +107,17 @@ def test_settings_for_any_network_are_taken_elsewhere(tmp_path: Path) -> None:
     found.cut()
 
     assert phase == RUNNING
+
+
+def test_reason_of_an_agent_that_ends_by_itself_is_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = sleeping_agents.RUN.replace("time.sleep(1_000_000)", 'sys.exit("ERROR: no bus")')
+    monkeypatch.setattr(sleeping_agents, "RUN", ends)
+    found = actor(tmp_path, "")
+    wait.until(lambda: found.state()[0] == ENDED, LIMIT_S)
+
+    reason = found.state()[2]
+    found.cut()
+
+    assert "ERROR: no bus" in reason

@@ -11,7 +11,11 @@ pytest.importorskip("asyncssh", reason="the extra remote is not installed")
 
 import asyncssh
 
-from svc_trial_runner.fleet.adapters.bundles.worker_commands import WorkerCommands, WorkerFailure
+from svc_trial_runner.fleet.adapters.bundles.worker_commands import (
+    WorkerCommand,
+    WorkerCommands,
+    WorkerFailure,
+)
 from svc_trial_runner.fleet.adapters.remote.commands import (
     call_channel,
     call_worker,
@@ -145,3 +149,10 @@ def test_connection_that_is_cut_in_a_command_is_an_error_of_the_machine(
 
     assert isinstance(error, MachineError)
     assert not error.permanent
+
+
+def test_command_of_the_worker_has_a_limit(world: Machines, machine: Machine) -> None:
+    command = WorkerCommand("sleep 60", b"")
+
+    with pytest.raises(MachineError, match=r"does not answer a command within 0\.2 s"):
+        over(world, machine, lambda one: call_worker(machine, one, command, 0.2))

@@ -121,6 +121,12 @@ async def test_cluster_without_arrays_gets_one_job_for_each_agent(platform: Plat
     assert [job.name for job in platform.slurm.jobs] == [str(name(4)), str(name(6))]
 
 
+async def test_section_without_arrays_gets_one_job_for_each_agent(platform: Platform) -> None:
+    await platform.adapter(arrays=False).launch(orders(4, 5))
+
+    assert [job.name for job in platform.slurm.jobs] == [str(name(4)), str(name(5))]
+
+
 async def test_secrets_are_in_a_private_file_only(platform: Platform) -> None:
     await platform.adapter().launch(orders(4))
 

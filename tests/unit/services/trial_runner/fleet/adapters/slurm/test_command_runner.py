@@ -75,3 +75,10 @@ async def test_runner_of_a_login_that_breaks_a_rule_raises_it_at_each_use(tmp_pa
     assert (caught.value.remedy, caught.value.permanent) == ("name a user", True)
     assert not runner.is_here
     assert not list(tmp_path.iterdir())
+
+
+def test_only_the_local_runner_runs_commands_on_this_machine() -> None:
+    broken = PlatformProblem("login", "must be a login")
+
+    assert LocalCommandRunner().is_here is True
+    assert UnusableRunner(broken).is_here is False

@@ -29,6 +29,14 @@ def test_options_are_read() -> None:
     assert options.time_limit_s == 5400
 
 
+def test_agents_are_arrays_and_reused_unless_the_section_refuses() -> None:
+    options = parse_options({})
+    refused = parse_options({"arrays": False, "reuseMode": False})
+
+    assert (options.arrays, options.reuse_mode) == (True, True)
+    assert (refused.arrays, refused.reuse_mode) == (False, False)
+
+
 def test_lines_of_one_text_are_a_list() -> None:
     assert parse_options({"setupLines": "a\nb"}).setup_lines == ("a", "b")
 
