@@ -306,3 +306,41 @@ async def test_fewer_slots_than_attempts_leave_no_room(bench: Bench) -> None:
     assert agent.room == 3
     agent.lose_all()
     await asyncio.wait_for(agent.wait_drained(), WAIT_S)
+
+
+async def test_attempt_of_a_forgotten_experiment_may_run_again(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one"))
+    await bench.until_kind("one", "exited")
+    await bench.tasks.drain()
+
+    agent.forget_experiment(EXPERIMENT)
+    await bench.deliver(agent, bench.task("one"))
+
+    await bench.until(lambda: bench.kinds("one") == ["started", "exited"] * 2)
+
+
+async def test_attempt_is_found_until_it_is_over(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+    (run,) = agent.attempts
+
+    assert agent.find(EXPERIMENT, "one") is run
+    assert agent.find(EXPERIMENT, "two") is None
+    assert agent.find("another", "one") is None
+    agent.stop_trial(KEY)
+    await bench.until_kind("one", "exited")
+    assert agent.find(EXPERIMENT, "one") is None
+
+
+async def test_drain_is_noticed_and_ends_at_once_without_attempts(bench: Bench) -> None:
+    agent = bench.agent()
+    begun = asyncio.create_task(agent.wait_draining())
+    await asyncio.sleep(0)
+    assert not begun.done()
+
+    agent.drain()
+
+    await asyncio.wait_for(begun, WAIT_S)
+    await asyncio.wait_for(agent.wait_drained(), WAIT_S)

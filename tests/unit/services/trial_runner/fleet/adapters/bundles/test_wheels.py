@@ -26,7 +26,10 @@ def write_wheel(folder: Path, name: str = NAME) -> Path:
         archive.writestr("fast_thing-1.5.dist-info/RECORD", "")
         archive.writestr("fast_thing-1.5.data/purelib/extra.py", "y = 2")
         archive.writestr("fast_thing-1.5.data/scripts/fast", "#!python")
+        archive.writestr("fast_thing-1.5.data/platlib/more/native.so", "z")
+        archive.writestr("fast_thing-1.5.data/purelib", "outside")
         archive.writestr("../outside.py", "")
+        archive.writestr("/outside.py", "")
     return path
 
 
@@ -61,6 +64,16 @@ def test_wheel_is_downloaded_once_for_the_tags_of_the_worker(
     assert folder.wheel(NEEDED, TARGET) == found
 
 
+def test_latest_wheel_is_taken_where_any_version_will_do(tmp_path: Path) -> None:
+    write_wheel(tmp_path / "wheels", "fast_thing-1.4-cp312-cp312-manylinux2014_x86_64.whl")
+    path = write_wheel(tmp_path / "wheels")
+    write_wheel(tmp_path / "wheels", "slow_thing-1.6-cp312-cp312-manylinux2014_x86_64.whl")
+    (tmp_path / "wheels" / "no-wheel.whl").touch()
+    needed = NeededDistribution("fast-thing", "")
+
+    assert no_network(tmp_path / "wheels", tmp_path / "none").wheel(needed, TARGET) == path
+
+
 def test_missing_wheel_is_named_with_the_folder_to_put_it_into(tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
 
@@ -78,6 +91,8 @@ def test_files_of_a_wheel_are_where_they_would_be_installed(tmp_path: Path) -> N
 
     assert files["fast_thing/__init__.py"] == b"x = 1"
     assert files["extra.py"] == b"y = 2"
+    assert files["more/native.so"] == b"z"
+    assert b"outside" not in files.values()
     assert not any("outside" in name or "scripts" in name for name in files)
 
 

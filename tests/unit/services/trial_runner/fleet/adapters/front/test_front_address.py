@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.front import front_address
 from svc_trial_runner.fleet.adapters.front.front_address import (
+    FIRST_PORT,
+    bracketed,
     check_host,
     listen,
     reachable_host,
@@ -127,3 +130,34 @@ def test_published_front_on_loopback_has_the_host_of_a_pool() -> None:
 
     for host, published in (("nni.example.org", True), ("localhost", False)):
         assert with_host(endpoint, host, published=published).address == f"{host}:8081"
+
+
+@pytest.mark.parametrize(
+    ("written", "first"), [(65_435, 65_435), (65_436, FIRST_PORT), (0, FIRST_PORT)]
+)
+def test_port_with_none_behind_it_is_not_where_the_search_begins(
+    tmp_path: Path, written: int, first: int
+) -> None:
+    (tmp_path / "port").write_text(f"{written}\n")
+
+    with listen("127.0.0.1", 0, tmp_path) as listening:
+        assert first <= listening.getsockname()[1] < first + 100
+
+
+def test_machine_without_a_default_route_has_the_host_of_a_pool_or_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The system refuses to connect to the address of all machines.
+    monkeypatch.setattr(front_address, "_OTHER_NETWORK", ("255.255.255.255", 9))
+
+    assert reachable_host("", "[2001:db8::7]") == "2001:db8::7"
+    with pytest.raises(PlatformError, match="no address that others reach") as caught:
+        reachable_host("")
+    assert "NNI_FRONT_HOST" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("host", "written"), [("::1", "[::1]"), ("[::1]", "[::1]"), ("10.0.0.7", "10.0.0.7")]
+)
+def test_address_of_ipv6_is_in_brackets(host: str, written: str) -> None:
+    assert bracketed(host) == written

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.isolated import child_process
 from svc_trial_runner.fleet.adapters.isolated.child_process import ChildProcess
 from svc_trial_runner.fleet.adapters.isolated.messages import write_context
 from svc_trial_runner.fleet.ports import PlatformError
@@ -91,3 +92,30 @@ def test_child_ends_when_the_fleet_is_killed() -> None:
         os.close(child)
 
     assert readable == [child]
+
+
+CLOSING = "import os, sys, time; os.close(int(sys.argv[1])); time.sleep(1_000)"
+
+
+async def test_child_that_closes_the_connection_is_named_and_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(child_process, "END_S", 0.0)
+    child = await ChildProcess.start((sys.executable, "-S", "-c", CLOSING), refuse)
+
+    with pytest.raises(PlatformError, match="has closed the connection"):
+        await child.call("agents")
+    ended = child.ended
+    await child.aclose()
+
+    assert ended
+    with pytest.raises(ProcessLookupError):
+        os.kill(child.pid, 0)
+
+
+async def test_running_child_has_neither_ended_nor_is_it_stuck() -> None:
+    child = await ChildProcess.start(SILENT, refuse)
+
+    assert (child.ended, child.stuck) == (False, False)
+    child.kill()
+    await child.aclose()

@@ -158,8 +158,8 @@ async def test_responses_that_no_call_waits_for_are_ignored() -> None:
     own, other = socket.socketpair()
     caller = await Peer.open(own, echo)
     running = asyncio.create_task(caller.run())
-    responses = [{"id": 9, "result": "unknown"}, {"id": 1, "result": "first"}]
-    responses.append({"id": 1, "result": "second"})
+    responses: list[dict[str, Any]] = [{"cancel": 9}, {"id": 9, "result": "unknown"}]
+    responses += [{"id": 1, "result": answer} for answer in ("first", "second")]
     with other:
         for response in responses:
             content = json.dumps(response).encode()

@@ -1,8 +1,4 @@
-from svc_trial_runner.fleet.adapters.isolated.restarts import (
-    LONGEST_S,
-    SETTLED_S,
-    RestartBackoff,
-)
+from svc_trial_runner.fleet.adapters.isolated.restarts import RestartBackoff
 
 
 def test_first_end_delays_no_start() -> None:
@@ -19,7 +15,8 @@ def test_delays_double_up_to_the_longest() -> None:
         delays.append(backoff.delay_s(5.0))
 
     assert delays[:5] == [0, 1, 2, 4, 8]
-    assert delays[-1] == LONGEST_S
+    assert delays[5:8] == [16, 32, 60]
+    assert delays[-1] == 60
 
 
 def test_delay_is_over_after_its_time() -> None:
@@ -32,5 +29,5 @@ def test_delay_is_over_after_its_time() -> None:
 def test_process_that_has_run_for_long_begins_the_count_anew() -> None:
     backoff = RestartBackoff().after_end(0.0, 0.0).after_end(0.0, 0.0)
 
-    assert backoff.after_end(90.0, 90.0 + SETTLED_S).ends == 1
-    assert backoff.after_end(90.0, 89.0 + SETTLED_S).ends == 3
+    assert backoff.after_end(90.0, 150.0).ends == 1
+    assert backoff.after_end(90.0, 149.75).ends == 3
