@@ -12,7 +12,7 @@ from tests.support.manual_timers import ManualTimers
 
 WAIT_S = 30.0
 TIME_LIMIT_S = 12.5
-"""A limit that only `ManualTimers` lets pass."""
+"""A limit that only `pass_time` and `ManualTimers` let pass."""
 
 PRELUDE = """
 import json, os, socket, sys
@@ -20,6 +20,13 @@ control = socket.socket(fileno=int(sys.argv[1]))
 def send(**message): control.send(json.dumps(message).encode())
 def receive(): return json.loads(control.recv(262144))
 """
+
+
+def pass_time(monkeypatch: pytest.MonkeyPatch, duration_s: float) -> None:
+    """Set the clock of the running loop forward."""
+    loop = asyncio.get_running_loop()
+    earlier = loop.time
+    monkeypatch.setattr(loop, "time", lambda: earlier() + duration_s)
 
 
 class Gone:
@@ -67,12 +74,11 @@ async def test_server_that_ends_fails_its_starts_and_is_gone(tmp_path: Path) -> 
 
 
 async def test_unanswered_start_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    timers = ManualTimers(monkeypatch, TIME_LIMIT_S)
     made, _ = server(tmp_path, "receive(); receive()", start_timeout_s=TIME_LIMIT_S)
     starting = asyncio.ensure_future(made.start("a", {}, (1, 2)))
     await asyncio.sleep(0)
 
-    timers.fire()
+    pass_time(monkeypatch, TIME_LIMIT_S)
 
     with pytest.raises(LaunchError, match=r"no answer within 12\.5 s"):
         await asyncio.wait_for(starting, WAIT_S)
@@ -80,10 +86,29 @@ async def test_unanswered_start_times_out(tmp_path: Path, monkeypatch: pytest.Mo
     made.close()
 
 
+async def test_each_start_has_its_own_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = server(tmp_path, "import time; time.sleep(600)", start_timeout_s=3600)
+    first = asyncio.ensure_future(made.start("a", {}, (1, 2)))
+    await asyncio.sleep(0)
+    pass_time(monkeypatch, 1800)
+    second = asyncio.ensure_future(made.start("b", {}, (1, 2)))
+    await asyncio.sleep(0)
+
+    pass_time(monkeypatch, 1800)
+    with pytest.raises(LaunchError, match="no answer"):
+        await asyncio.wait_for(first, WAIT_S)
+    assert not second.done()
+    pass_time(monkeypatch, 1800)
+    with pytest.raises(LaunchError, match="no answer"):
+        await asyncio.wait_for(second, WAIT_S)
+
+    assert made.running == 0
+    made.close()
+
+
 async def test_start_that_comes_after_its_time_out_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timers = ManualTimers(monkeypatch, TIME_LIMIT_S)
     child = (
         "receive(); first, second = os.pipe(); pid = os.fork()\n"
         "if not pid:\n    os.setsid(); os.write(second, b'x'); os.close(second)\n"
@@ -95,7 +120,7 @@ async def test_start_that_comes_after_its_time_out_is_killed(
     made, _ = server(tmp_path, child, start_timeout_s=TIME_LIMIT_S)
     late = asyncio.ensure_future(made.start("a", {}, (1, 2)))
     await asyncio.sleep(0)
-    timers.fire()
+    pass_time(monkeypatch, TIME_LIMIT_S)
     with pytest.raises(LaunchError, match="no answer"):
         await asyncio.wait_for(late, WAIT_S)
 

@@ -1,6 +1,7 @@
 """Use of real processes, and the file of its samples."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from svc_trial_runner.adapters import process_use
 from svc_trial_runner.adapters.process_table import identity_of
 from svc_trial_runner.adapters.process_use import ProcTrialUse
 from svc_trial_runner.domain.claims import ProcessIdentity
@@ -125,3 +127,29 @@ sys.stdin.read()
     assert use is not None
     assert use.processes == 1
     assert 1 << 20 < use.memory_bytes < 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("limit", "count", "processes"),
+    [
+        ("_PROCESSES_LIMIT", 1000, 3),
+        *(("_PROCESSES_LIMIT", 2, 2), ("_THREADS_LIMIT", 1, 2), ("_THREADS_LIMIT", 2, 3)),
+    ],
+)
+def test_trial_of_many_processes_is_read_up_to_limits(
+    monkeypatch: pytest.MonkeyPatch, limit: str, count: int, processes: int
+) -> None:
+    monkeypatch.setattr(process_use, limit, count)
+    chain = "sh -c 'sh -c \"echo ready; exec sleep 600\"; :'; :"
+    with subprocess.Popen(
+        ["sh", "-c", chain], stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        identity = identity_of(process.pid)
+        assert identity is not None
+        use = ProcTrialUse().read(identity)
+        os.killpg(process.pid, signal.SIGKILL)
+
+    assert use is not None
+    assert use.processes == processes

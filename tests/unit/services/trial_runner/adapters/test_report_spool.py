@@ -158,6 +158,16 @@ def test_reports_that_follow_a_full_disk_are_stored(
     assert inherited(tmp_path) == [("a", b"first", False), ("a", b"third", False)]
 
 
+def test_acknowledgement_of_an_experiment_without_reports_changes_nothing(tmp_path: Path) -> None:
+    spool = DirectoryReportSpool(tmp_path)
+    spool.acknowledge("a", 1)
+    spool.append([("a", b"1")])
+    spool.acknowledge("b", 1)
+    spool.close()
+
+    assert inherited(tmp_path) == [("a", b"1", False)]
+
+
 def test_first_error_of_a_series_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -7,7 +7,11 @@ from svc_common.clock import ManualClock
 from svc_common.errors import UnavailableError
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import RetryingBlobExchange
-from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs, TarFolders
+from svc_trial_runner.adapters.trial_blobs import (
+    CHECKPOINT_LIMITS,
+    StoredTrialBlobs,
+    TarFolders,
+)
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.ports import FinishedTrial
 
@@ -102,3 +106,7 @@ def test_checkpoint_of_megabytes_comes_back(tmp_path: Path) -> None:
     TarFolders().extract(tmp_path / "files.tar", tmp_path / "loaded")
 
     assert (tmp_path / "loaded" / "weights").stat().st_size == 10_000_000
+
+
+def test_checkpoint_is_as_large_as_s3_takes_in_one_piece() -> None:
+    assert CHECKPOINT_LIMITS.size_bytes == 5 << 30

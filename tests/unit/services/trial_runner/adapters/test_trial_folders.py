@@ -2,6 +2,7 @@ import asyncio
 import errno
 import os
 import resource
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from svc_common.code_user import CodeUser
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders, OpenTrialFolder
 from svc_trial_runner.ports import LaunchError, TrialFilesRequest
 
@@ -27,6 +29,7 @@ async def test_files_are_there_before_the_trial_starts(tmp_path: Path) -> None:
     assert (folder / "run.sh").read_text() == "#!/bin/bash\n"
     assert os.access(folder / "run.sh", os.X_OK)
     assert (folder / "parameter.cfg").read_text() == "{}"
+    assert (folder / "parameter.cfg").stat().st_mode & 0o111 == 0
     assert {name.name for name in folder.iterdir()} == {
         ".nni",
         "run.sh",
@@ -126,6 +129,34 @@ async def test_watchers_are_notified_until_they_cancel(tmp_path: Path) -> None:
     output.cut()
 
     assert calls == [1]
+
+
+def test_folders_of_another_user_are_shared_by_group(tmp_path: Path) -> None:
+    folders = DiskTrialFolders(1000, CodeUser(os.geteuid(), os.getegid()))
+
+    for _ in range(2):
+        folders.prepare(str(tmp_path / "trials" / "a"), "out")
+
+    for place in (tmp_path / "trials" / "a", tmp_path / "trials" / "a" / "out"):
+        assert place.stat().st_mode & stat.S_IWGRP
+
+
+def test_folder_of_the_same_user_is_made_early_only_for_outputs(tmp_path: Path) -> None:
+    folders = DiskTrialFolders(1000)
+
+    folders.prepare(str(tmp_path / "a"))
+    folders.prepare(str(tmp_path / "b"), "out")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+    assert (tmp_path / "b" / "out").is_dir()
+    assert not (tmp_path / "b").stat().st_mode & stat.S_IWGRP
+
+
+def test_folder_that_cannot_be_shared_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(LaunchError, match="cannot be shared"):
+        DiskTrialFolders(1000).prepare(str(tmp_path / "file" / "a"), "out")
 
 
 async def test_state_is_written(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def do_PUT(self) -> None:
+        names = ("Authorization", "Accept", "Content-Type")
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0)).decode()
+        content = json.dumps({**{name: self.headers[name] for name in names}, "body": body})
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(content.encode())
 
     def log_message(self, *args: object) -> None:
         """Log nothing."""
@@ -94,6 +103,16 @@ def test_missing_right_has_a_remedy(azure: AzureRequests, path: str, *, denied: 
     assert caught.value.denied is denied
     assert caught.value.remedy == (REMEDY if denied else "")
     assert caught.value.status == ANSWERS[path][0]
+
+
+def test_request_has_token_types_and_body(azure: AzureRequests) -> None:
+    sent = {"Authorization": "Bearer token of scope", "Accept": "application/json"}
+
+    with_body = azure.send_json("PUT", "/", {"a": 1})
+    without = azure.send_json("PUT", "/")
+
+    assert with_body == {**sent, "Content-Type": "application/json", "body": '{"a": 1}'}
+    assert without == {**sent, "Content-Type": None, "body": ""}
 
 
 def test_page_of_a_login_is_no_answer(azure: AzureRequests) -> None:
