@@ -72,9 +72,6 @@ TESTED_ELSEWHERE = {
     "services/trial-runner/svc_trial_runner/fleet/domain/pool_events.py": (
         "tests/unit/services/trial_runner/fleet/domain/test_pool.py"
     ),
-    "services/trial-runner/svc_trial_runner/attempts/dependencies.py": (
-        "tests/unit/services/trial_runner/attempts/test_execution.py"
-    ),
 }
 """Place of the tests of modules that have none at the mirrored path."""
 

@@ -317,7 +317,8 @@ async def test_attempt_of_a_forgotten_experiment_may_run_again(bench: Bench) -> 
     agent.forget_experiment(EXPERIMENT)
     await bench.deliver(agent, bench.task("one"))
 
-    await bench.until(lambda: bench.kinds("one") == ["started", "exited"] * 2)
+    await bench.until(lambda: len(bench.kinds("one")) == 4)
+    assert bench.kinds("one") == ["started", "exited"] * 2
 
 
 async def test_attempt_is_found_until_it_is_over(bench: Bench) -> None:
