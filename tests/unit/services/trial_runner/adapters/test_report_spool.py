@@ -255,3 +255,15 @@ def test_file_in_place_of_the_folder_is_set_aside(tmp_path: Path) -> None:
     (tmp_path / "spool").write_bytes(b"")
 
     assert inherited(tmp_path / "spool") == []
+
+
+def test_discard_leaves_a_damaged_segment_that_was_set_aside(tmp_path: Path) -> None:
+    DirectoryReportSpool(tmp_path).append([("a", b"first")])
+    (path,) = tmp_path.glob("*.spool")
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    spool = DirectoryReportSpool(tmp_path)
+
+    spool.discard_inherited()
+
+    assert not path.exists()
+    assert [left.name.startswith(path.name) for left in tmp_path.iterdir()] == [True]

@@ -308,3 +308,26 @@ def test_simulation_ends_after_a_hundred_trials_one_at_a_time_unless_told_otherw
     # Nine steps of 1.3 s each.
     assert len(run.trials) == 100
     assert run.duration_s == pytest.approx(100 * 9 * 1.3)
+
+
+def test_configurations_are_requested_for_free_slots_only() -> None:
+    class Counting(Scripted):
+        """Tuner that records how many configurations it had to propose at each result."""
+
+        def __init__(self, *values: float) -> None:
+            super().__init__(*values)
+            self.requested = 0
+            self.before_results: list[int] = []
+
+        def generate_parameters(self, parameter_id: int, **kwargs: Any) -> Any:
+            self.requested += 1
+            return super().generate_parameters(parameter_id, **kwargs)
+
+        def receive_trial_result(self, parameter_id: int, *args: Any, **kwargs: Any) -> None:
+            self.before_results.append(self.requested)
+
+    tuner = Counting(*[0.0, 0.1] * 3)
+
+    simulate(table(), tuner=tuner, concurrency=2, trials=6)
+
+    assert tuner.before_results == [2, 3, 4, 5, 6, 6]

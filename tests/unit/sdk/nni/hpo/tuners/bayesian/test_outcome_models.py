@@ -6,6 +6,7 @@ import pytest
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.models.matern import Matern
+from nni.hpo.models.targets import damped, standardised
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners.bayesian.outcome_models import (
     OutcomeAcquisition,
@@ -188,3 +189,20 @@ def test_outcomes_of_which_only_is_known_that_they_break_a_limit_count_as_one() 
     values = np.array([-1.0, -1.0, 1.0, -1.0])
     assert targets == pytest.approx((values - values.mean()) / values.std())
     assert threshold == pytest.approx(-values.mean() / values.std())
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_lucky_result_does_not_bound_the_improvement_where_results_are_noisy(noise: float) -> None:
+    vectors = grid()
+    errors = np.random.default_rng(0).normal(0, noise, len(vectors))
+    column = opposed(vectors)[:, 0] + errors
+
+    boxes = models(1, 0).update(vectors, column[:, None], NONE).acquisition.boxes
+
+    assert boxes is not None
+    lowest_known = boxes.edges[0][1]
+    lowest_measured = standardised(damped(column)).min()
+    if noise:
+        assert lowest_known > lowest_measured + 0.1
+    else:
+        assert lowest_known == pytest.approx(lowest_measured)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -22,6 +23,7 @@ from tests.support.tls_fronts import FEW, Streams, connect, tls_front
 pytest.importorskip("cryptography")
 
 LARGE = bytes(range(256)) * 20_000
+OTHER_USER = 65_534
 
 
 @asynccontextmanager
@@ -120,6 +122,30 @@ async def test_service_that_is_away_ends_the_connection(tmp_path: Path) -> None:
         assert front.endpoint is not None
 
         assert await ended(await connect(front.endpoint, "nats")) == b""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a socket to another user")
+@pytest.mark.parametrize(
+    ("owner", "received"), [(None, b"z"), (OTHER_USER, b"z"), (OTHER_USER + 1, b"")]
+)
+async def test_service_of_another_user_than_the_owner_gets_no_connection(
+    tmp_path: Path, owner: int | None, received: bytes
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.read(1))
+        writer.close()
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    os.fchown(listening.fileno(), OTHER_USER, -1)
+    routes = {"nats": Forward("127.0.0.1", listening.getsockname()[1], owner).serve}
+    async with (
+        await asyncio.start_server(serve, sock=listening),
+        tls_front(tmp_path, routes) as front,
+    ):
+        reader, writer = await connect(await front.open_for("pool/joined"), "nats")
+        writer.write(b"z")
+
+        assert await ended((reader, writer)) == received
 
 
 async def test_client_that_never_shakes_hands_is_closed(tmp_path: Path) -> None:

@@ -204,3 +204,16 @@ def test_forbidden_watch_is_a_refusal(server: ApiServer, api: KubernetesApi) -> 
 
     with pytest.raises(KubernetesRefusalError, match="cannot watch"):
         api.watch(PODS, "0", 60, lambda: False, {})
+
+
+@pytest.mark.parametrize(("objects", "requests"), [(500, 1), (501, 2)])
+def test_page_of_a_list_has_up_to_500_objects(
+    server: ApiServer, api: KubernetesApi, objects: int, requests: int
+) -> None:
+    for number in range(objects):
+        server.objects.create("events", {"metadata": {"name": f"event-{number}"}})
+
+    items, _ = api.list("/api/v1/namespaces/{namespace}/events")
+
+    assert len(items) == objects
+    assert len(server.requests) == requests

@@ -1,6 +1,7 @@
 import pytest
 
 from svc_trial_runner.fleet.adapters.kubernetes.causes import (
+    KubernetesRefusalError,
     Refusal,
     explained,
     is_temporary,
@@ -127,3 +128,12 @@ def test_problem_shows_the_value_of_the_option() -> None:
     problem = refused_object(refusal, {"priorityClass": "low"})
 
     assert (problem.field, problem.value, problem.permanent) == ("priorityClass", "low", True)
+
+
+def test_error_of_a_refusal_has_its_message_alone() -> None:
+    refusal = Refusal(404, "NotFound", 'pods "a" not found')
+
+    error = KubernetesRefusalError(refusal)
+
+    assert str(error) == 'pods "a" not found'
+    assert error.refusal is refusal
