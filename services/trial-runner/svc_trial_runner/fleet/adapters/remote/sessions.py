@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -41,6 +42,8 @@ from svc_trial_runner.fleet.ports import InstallationEndpoints
 _LOOPBACK: Final = "127.0.0.1"
 _NATS_PORT: Final = 4222
 _CLOSE_LIMIT_S: Final = 2.0
+_CUT_EVERY_S: Final = 30.0
+"""Shortest time between reports that a watch was cut: a machine may end each watch at once."""
 
 
 class Session:
@@ -76,6 +79,8 @@ class Session:
         self._relay: asyncssh.SSHClientProcess[bytes] | None = None
         self._watcher: asyncssh.SSHClientProcess[bytes] | None = None
         self._watched: set[int] = set()
+        self._cut_at_s = -math.inf
+        """When the last watch was cut, by the clock of the loop."""
 
     @property
     def commands(self) -> WorkerCommands:
@@ -283,16 +288,19 @@ class Session:
     async def watch(self, process_ids: Iterable[int]) -> None:
         """Start to watch processes: `on_end` is called when one ends, or the watch is cut.
 
+        Processes of a watch that was cut are watched anew by the next call.
+
         Raises:
             MachineError: the watch cannot be started.
         """
+        if self._watcher is None or self._watcher.is_closing():
+            self._watched.clear()
         added = set(process_ids) - self._watched
         if not added:
             return
         if self._watcher is None or self._watcher.is_closing():
             python = (await self.facts()).interpreter
             self._watcher, _ = await self._start_program(python, "watch", self._folder or "")
-            self._watched.clear()
             self._tasks.append(
                 asyncio.create_task(self._read_ends(self._watcher), name="watch of a machine")
             )
@@ -305,7 +313,14 @@ class Session:
             while line := await watcher.stdout.readline():
                 if "ended" in json.loads(line):
                     self._on_end()
-        self._on_end()
+        if self._watcher is watcher:  # it may have closed its output, and not yet the channel
+            self._watcher = None
+        watcher.close()
+        self._programs.remove(watcher)
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._cut_at_s >= _CUT_EVERY_S:
+            self._on_end()
+        self._cut_at_s = now_s
 
     async def close_folder(self) -> None:
         """Close the forwards and remove the folder of sockets on the machine.

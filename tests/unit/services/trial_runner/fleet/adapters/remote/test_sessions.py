@@ -186,6 +186,36 @@ def test_end_of_a_watched_process_is_noticed(world: Machines, machine: Machine, 
             child.wait()
 
 
+def kill_watcher(folder: str) -> None:
+    """Kill the process on the machine that watches for a session with this folder of sockets."""
+    for one in psutil.Process().children(recursive=True):
+        if one.cmdline()[-2:] == ["watch", folder]:
+            one.kill()
+
+
+def test_processes_of_a_killed_watcher_are_watched_again(
+    world: Machines, machine: Machine, key: str
+) -> None:
+    child = subprocess.Popen(["sleep", "600"])
+
+    async def watch(session: Session, ended: asyncio.Event) -> None:
+        async with open_greeters() as endpoints:
+            folder = await session.open_forwards(endpoints)
+        await session.watch([child.pid])
+        kill_watcher(folder)
+        await ended.wait()  # the watch was cut
+        ended.clear()
+        await session.watch([child.pid])
+        child.kill()
+        assert await ended.wait()
+
+    try:
+        on(world, machine, key, watch)
+    finally:
+        child.kill()
+        child.wait()
+
+
 async def greeted_by(port: int) -> bytes:
     """Return what a relay's port passes on; empty: nothing listens there."""
     try:
