@@ -106,6 +106,11 @@ class Telemetry:
             case _:
                 pass
 
+    def forget(self, key: AttemptKey) -> None:
+        """Drop the times of an attempt, which may have ended without a last report."""
+        self._taken_at.pop(key, None)
+        self._started_at.pop(key, None)
+
     def _process_started(self, work: TrialWork, *, warm: bool) -> None:
         self._started_at[work.key] = now = self._clock.now()
         taken_at = self._taken_at.get(work.key)

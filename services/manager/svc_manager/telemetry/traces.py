@@ -43,12 +43,23 @@ class TrialTraces:
                     self._requested_ms.pop(experiment.id, None)
                 case _:
                     pass
+        if any(isinstance(event, events.AlgorithmRequested) for event in appended):
+            self._forget_dropped(experiment)
 
     def _requested(
         self, experiment: Experiment, event: events.TrialsRequested, now_ms: int
     ) -> None:
         times = self._requested_ms.setdefault(experiment.id, {})
         times.update(dict.fromkeys(event.parameter_ids, now_ms))
+
+    def _forget_dropped(self, experiment: Experiment) -> None:
+        """Drop times of requests that ended with an earlier generation of the algorithm."""
+        times = self._requested_ms.get(experiment.id, {})
+        algorithm = experiment.algorithm
+        kept = {trial.parameter_id for trial in experiment.live.values()}
+        kept.update(algorithm.late_ids, algorithm.queue, *algorithm.asked.values())
+        for parameter_id in times.keys() - kept:
+            del times[parameter_id]
 
     def _started(self, experiment: Experiment, event: events.TrialStarted) -> None:
         trial = experiment.trials[event.trial_id]

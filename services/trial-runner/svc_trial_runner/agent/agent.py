@@ -141,6 +141,7 @@ class Agent:
             case TaskDecision.ENDED:
                 self._later(self._queue.ack(task.ack_subject), "acknowledge again")
             case TaskDecision.TAKE if self.room == 0:
+                self._forget_times(work.key)
                 self._later(self._queue.nak(task.ack_subject), "give task back")
             case TaskDecision.TAKE:
                 self._claim(work, task.ack_subject)
@@ -182,10 +183,15 @@ class Agent:
         """Move an attempt to the ended ones, acknowledge its task and kill its daemons."""
         held = self._held.pop(run.key)
         self.remember_ended(run.key)
+        self._forget_times(run.key)
         self.kill_orphans()
         self._later(self._release(held.ack_subject, run.claim_id), "acknowledge")
         self._changed()
         self._check_drained()
+
+    def _forget_times(self, key: AttemptKey) -> None:
+        if self._dependencies.telemetry is not None:
+            self._dependencies.telemetry.forget(key)
 
     def kill_orphans(self) -> None:
         """Kill daemons that ended trials have left and that no running trial can have started.

@@ -25,8 +25,8 @@ class Notebook:
 class Traced:
     """Experiment whose events are traced."""
 
-    def __init__(self) -> None:
-        self.lab = Lab(Budget(trial_concurrency=1), started=True)
+    def __init__(self, concurrency: int = 1) -> None:
+        self.lab = Lab(Budget(trial_concurrency=concurrency), started=True)
         self.notebook = Notebook()
         self.traces = TrialTraces(self.notebook)
         self.see()
@@ -83,6 +83,18 @@ def test_what_was_requested_is_forgotten_with_the_experiment() -> None:
     traced.see()
 
     assert traced.traces._requested_ms == {}
+
+
+def test_requests_to_a_replaced_tuner_are_forgotten_and_those_of_its_trials_kept() -> None:
+    traced = Traced(concurrency=2)
+    traced.lab.answer(deferred=1)
+    traced.see()
+    trial = traced.lab.waiting()
+
+    traced.lab.command(inputs.ChangeTuner(b"tuner"))
+    traced.see()
+
+    assert traced.traces._requested_ms == {EXPERIMENT_ID: {trial.parameter_id: 1_000}}
 
 
 def test_a_failure_is_the_error_of_its_span() -> None:

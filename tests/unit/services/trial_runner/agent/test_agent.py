@@ -7,6 +7,7 @@ from nni_proto.trial.v1 import cause_pb2
 from svc_common.clock import ManualClock
 from svc_trial_runner.domain.attempt import Phase
 from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.telemetry import Telemetry
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 KEY = AttemptKey(EXPERIMENT, "one", 1)
@@ -138,6 +139,20 @@ async def test_drop_of_another_claim_changes_nothing(bench: Bench) -> None:
     await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
     assert agent.attempts == []
     assert bench.kinds("one") == ["started"]
+
+
+async def test_times_of_tasks_dropped_or_given_back_are_forgotten(bench: Bench) -> None:
+    telemetry = Telemetry(ManualClock())
+    bench.dependencies = replace(bench.dependencies, telemetry=telemetry)
+    agent = bench.agent(slots=1)
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+    await bench.deliver(agent, bench.task("two"))
+
+    assert [*telemetry._taken_at] == [*telemetry._started_at] == [KEY]
+    agent.drop_trial(KEY, "")
+    await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
+    assert [*telemetry._taken_at, *telemetry._started_at] == []
 
 
 async def test_order_about_an_unknown_trial_is_ignored(bench: Bench) -> None:
