@@ -44,6 +44,8 @@ from svc_trial_runner.enrolment import JOINED
 from svc_trial_runner.ports import Environments
 from svc_trial_runner.settings import Settings
 
+AGENT_FOLDER_VARIABLE: Final = "NNI_AGENT_FOLDER"
+"""Variable that marks the processes of an agent, all of which its supervisor kills at the end."""
 _TRIAL_API: Final = "api"
 """Folder of the trial API in the folder of work."""
 
@@ -126,7 +128,12 @@ def open_shared_storage(service: Service, settings: Settings) -> MountedStorage 
     """
     if settings.fleet is None or settings.fleet.shared_storage is None:
         return None
-    variables = environment.for_user_code()
+    # The mount is the machine's: its daemon must not end with the processes of this agent.
+    variables = {
+        name: value
+        for name, value in environment.for_user_code().items()
+        if name != AGENT_FOLDER_VARIABLE
+    }
     storage = MountedStorage(
         settings.fleet.shared_storage, settings.fleet.pool, settings.work_directory, variables
     )

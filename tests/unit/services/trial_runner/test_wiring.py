@@ -10,6 +10,7 @@ from svc_common.clock import ManualClock
 from svc_common.lifecycle import Service
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
+from svc_common.storage.shared_storage import LocalMount, SharedStorage, StorageKind
 from svc_trial_runner.adapters.login_environment import LoginEnvironments
 from svc_trial_runner.agent.silence import (
     REFUSED_EXIT_CODE,
@@ -18,13 +19,16 @@ from svc_trial_runner.agent.silence import (
 )
 from svc_trial_runner.agent_settings import AgentSettings, ConnectionKind, ConnectionSettings
 from svc_trial_runner.domain.gpus import NO_MACHINE_RULES, MachineGpuRules
+from svc_trial_runner.fleet.adapters.bundles.worker_processes import MARK
 from svc_trial_runner.settings import settings_of_fleet
 from svc_trial_runner.wiring import (
+    AGENT_FOLDER_VARIABLE,
     bus_settings,
     drain_after,
     machine_gpu_rules,
     open_environments,
     open_home,
+    open_shared_storage,
     stop_when_refused,
     stop_when_silent,
     warm_program,
@@ -92,6 +96,36 @@ def test_agent_of_a_fleet_has_its_own_copy_of_the_api_of_trials(tmp_path: Path) 
     assert program.is_file()
     assert program.is_relative_to(settings.work_directory)
     assert warm_program(replace(settings, warm=False)) is None
+
+
+async def test_mount_does_not_end_with_the_processes_of_the_agent_that_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, program = tmp_path / "there", tmp_path / "bin" / "blobfuse2"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!/bin/sh\nmkdir -p {place}/nni/e1 && printf abc >{place}/nni/e1/storage-mark\n"
+        f"env >{tmp_path}/environment\n"
+    )
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setenv(MARK, str(tmp_path / "one"))
+    storage = SharedStorage(
+        StorageKind.AZURE_BLOB, "/here", str(place), LocalMount.USER, mark="abc"
+    )
+    settings = settings_of_fleet(fleet(tmp_path, pool="exp-e1", shared_storage=storage))
+    settings.work_directory.mkdir(parents=True)
+    service = Service()
+
+    mounted = open_shared_storage(service, settings)
+    assert mounted is not None
+    await mounted.ensure()
+    await service.aclose()
+
+    variables = (tmp_path / "environment").read_text("utf-8").splitlines()
+    assert [one for one in variables if one.startswith(f"{AGENT_FOLDER_VARIABLE}=")] == []
+    assert any(one.startswith("PATH=") for one in variables)
+    assert AGENT_FOLDER_VARIABLE == MARK
 
 
 async def test_agent_without_a_bus_stops_with_a_code_of_its_own() -> None:
