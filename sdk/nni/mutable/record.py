@@ -8,7 +8,10 @@ from nni.mutable.base import Mutable
 from nni.mutable.labels import Label
 
 _TUPLE: Final = "__tuple__"
+_OLD_TUPLE: Final = "__nni_tuple__"
+"""Mark of tuples in samples that earlier versions have written."""
 _ITEMS: Final = "__items__"
+_MARKS: Final = frozenset({_TUPLE, _OLD_TUPLE, _ITEMS})
 
 
 class ConstructorRecord(ABC):
@@ -116,7 +119,7 @@ def marked(value: Any) -> Any:  # noqa: ANN401 - any value
         return [marked(one) for one in value]
     if type(value) is not dict:
         return value
-    if all(isinstance(key, str) for key in value) and not {_TUPLE, _ITEMS} & value.keys():
+    if all(isinstance(key, str) for key in value) and not _MARKS & value.keys():
         return {key: marked(one) for key, one in value.items()}
     return {_ITEMS: [[marked(key), marked(one)] for key, one in value.items()]}
 
@@ -125,7 +128,7 @@ def unmarked(value: Any) -> Any:  # noqa: ANN401 - any value
     """Return the value that `marked` was called with.
 
     Args:
-        value: result of `marked`, after JSON.
+        value: result of `marked`, or of the same function of an earlier version, after JSON.
 
     Returns:
         The value.
@@ -134,8 +137,8 @@ def unmarked(value: Any) -> Any:  # noqa: ANN401 - any value
         return [unmarked(one) for one in value]
     if not isinstance(value, dict):
         return value
-    if value.keys() == {_TUPLE}:
-        return tuple(unmarked(one) for one in value[_TUPLE])
+    if value.keys() == {_TUPLE} or value.keys() == {_OLD_TUPLE}:
+        return tuple(unmarked(one) for items in value.values() for one in items)
     if value.keys() == {_ITEMS}:
         return {unmarked(key): unmarked(one) for key, one in value[_ITEMS]}
     return {key: unmarked(one) for key, one in value.items()}

@@ -63,7 +63,17 @@ def test_dumped_mutable_is_equal_and_no_pickle(make: Callable[[], Mutable]) -> N
 
 
 def test_values_survive_a_dump_with_their_types() -> None:
-    values = [(3, 3), [3], {"kernel": (5, 5)}, {1: "one"}, {"__tuple__": [1]}, None, True, 2.5]
+    values = [
+        (3, 3),
+        [3],
+        {"kernel": (5, 5)},
+        {1: "one"},
+        {"__tuple__": [1]},
+        {"__nni_tuple__": [1]},
+        None,
+        True,
+        2.5,
+    ]
 
     loaded = nni.load(nni.dump(Categorical(values, label="a")))
 

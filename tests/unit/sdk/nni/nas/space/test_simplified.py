@@ -88,6 +88,16 @@ def test_tuples_of_a_sample_survive_a_dump() -> None:
     assert loaded.executable_model().size == (3, 1)
 
 
+def test_tuples_of_a_dump_by_an_earlier_version_are_read() -> None:
+    model = SimplifiedModelSpace.from_model(PairSpace()).freeze({"kernel": (3, 1)})
+    earlier = dump(model).replace("__tuple__", "__nni_tuple__")
+
+    loaded = load(earlier)
+
+    assert earlier != dump(model)
+    assert loaded.sample == {"kernel": (3, 1)}
+
+
 def test_each_network_has_fresh_weights() -> None:
     model = SimplifiedModelSpace.from_model(TinySpace()).freeze(SAMPLE)
 
