@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from nni.nas.execution import (
     ExecutionEngine,
@@ -40,7 +41,11 @@ class MedianStop(StrategyMiddleware):
         self._lock = threading.Lock()
         self._curves: dict[int, tuple[ExecutableModelSpace, list[float]]] = {}
         """Intermediate metrics of all models, by identity."""
+        self._earlier: list[list[float]] = []
+        """Intermediate metrics of models of the search that this one resumes."""
         self._stopped: set[int] = set()
+        self._ended: set[int] = set()
+        """Models whose curve is complete; their status is set after the callbacks of the end."""
 
     def set_engine(self, engine: ExecutionEngine) -> None:
         """Set the engine below; raise ValueError unless it can stop models.
@@ -66,6 +71,8 @@ class MedianStop(StrategyMiddleware):
         """
         for model in models:
             self.remember(model)
+            with self._lock:
+                self._ended.discard(id(model))  # it may be evaluated again
         self.engine.submit_models(*models)
 
     def receive_event(self, event: ModelEvent) -> None:
@@ -80,9 +87,34 @@ class MedianStop(StrategyMiddleware):
                 if not event.propagation_stopped and self._is_below_median(model, metric):
                     self.engine.stop_models(model)
                 return
-            case TrainingEndEvent(model, status=ModelStatus.Interrupted):
-                self._set_final_metric(model)
+            case TrainingEndEvent(model, status=status):
+                if status is ModelStatus.Interrupted:
+                    self._set_final_metric(model)
+                if status is not ModelStatus.Interrupted or model.metrics.final is not None:
+                    with self._lock:
+                        self._ended.add(id(model))
         super().receive_event(event)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the intermediate metrics of completed models.
+
+        Returns:
+            `curves`: a list for each model.
+        """
+        with self._lock:
+            completed = [
+                curve for model, curve in self._curves.values() if model.status.completed()
+            ]
+            return {"curves": [list(curve) for curve in (*self._earlier, *completed)]}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore the intermediate metrics with which models are compared.
+
+        Args:
+            state_dict: what `state_dict` returned; empty of earlier versions.
+        """
+        with self._lock:
+            self._earlier = [list(curve) for curve in state_dict.get("curves", ())]
 
     def _is_below_median(self, model: ExecutableModelSpace, metric: object) -> bool:
         value = float(metric["default"] if isinstance(metric, dict) else metric)  # type: ignore[arg-type]  # metrics are numbers, or dicts of them
@@ -90,11 +122,8 @@ class MedianStop(StrategyMiddleware):
             step = len(model.metrics.intermediates)  # a model that is evaluated again starts at 0
             _, curve = self._curves.setdefault(id(model), (model, []))
             curve[step:] = [value]
-            others = [
-                one[step]
-                for key, (_, one) in self._curves.items()
-                if key != id(model) and len(one) > step
-            ]
+            current = [one for key, (_, one) in self._curves.items() if key != id(model)]
+            others = [one[step] for one in (*self._earlier, *current) if len(one) > step]
             below = len(others) >= _FEWEST and value < median(others)
             if below:
                 self._stopped.add(id(model))
