@@ -96,16 +96,14 @@ class MedianStop(StrategyMiddleware):
         super().receive_event(event)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the intermediate metrics of completed models.
+        """Return the intermediate metrics of models that have ended.
 
         Returns:
             `curves`: a list for each model.
         """
         with self._lock:
-            completed = [
-                curve for model, curve in self._curves.values() if model.status.completed()
-            ]
-            return {"curves": [list(curve) for curve in (*self._earlier, *completed)]}
+            ended = [curve for key, (_, curve) in self._curves.items() if key in self._ended]
+            return {"curves": [list(curve) for curve in (*self._earlier, *ended)]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restore the intermediate metrics with which models are compared.
