@@ -53,6 +53,12 @@ class GraphConverter:
         Raises:
             IllegalGraphError: it cannot be written as graphs.
         """
+        if _form_of(network, "") is not None:
+            raise IllegalGraphError(
+                None,
+                f"{type(network).__name__} must be a part of the network, whose forward pass calls "
+                "it; put it into a ModelSpace",
+            )
         self._add_graph(network, "", None)
 
     def _add_graph(self, module: nn.Module, python_name: str, shape: CallShape | None) -> str:
@@ -207,7 +213,8 @@ def _form_of(module: nn.Module, python_name: str) -> GraphForm | None:
     try:
         return ask()
     except TypeError as error:
-        raise IllegalGraphError(None, f"module {python_name!r}: {error}") from error
+        place = f"module {python_name!r}: " if python_name else ""
+        raise IllegalGraphError(None, f"{place}{error}") from error
 
 
 def _label_of(module: nn.Module) -> str | None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nni.nas.nn.pytorch import Cell
+from nni.nas.nn.pytorch import Cell, LayerChoice, Repeat
 from nni.nas.space import GraphModelSpace, IllegalGraphError
 from nni.nas.space.pytorch import PytorchGraphModelSpace
 from tests.unit.sdk.nni.nas.graph_models import (
@@ -86,7 +86,10 @@ def test_several_inputs_and_outputs_are_kept() -> None:
     ("network", "text"),
     [
         (OwnParameter(), "uses its own tensor 'scale'"),
+        (UsedValue(), "^UsedValue registers mutables"),
         (nn.Sequential(UsedValue()), "module '0': UsedValue registers mutables"),
+        (LayerChoice([nn.ReLU(), nn.Tanh()], label="act"), "^LayerChoice must be a part"),
+        (Repeat(nn.ReLU(), (1, 2), label="depth"), "^Repeat must be a part"),
         (nn.Sequential(Cell([nn.ReLU()], 1, label="c")), "module '0': Cell is frozen in a way"),
     ],
 )
