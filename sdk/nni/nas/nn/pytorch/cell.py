@@ -14,6 +14,7 @@ from nni.mutable.labels import Label
 from nni.nas.nn.pytorch.base import MutableModule, frozen_copy, module_label, recursive_freeze
 from nni.nas.nn.pytorch.choice import LayerChoice
 from nni.nas.nn.pytorch.inputs import ChosenInputs, InputChoice
+from nni.nas.nn.pytorch.parametrized import placed_like
 from nni.nas.space.context import current_model, model_context
 from nni.nas.utils.original_names import record_place
 
@@ -156,7 +157,7 @@ class Cell(MutableModule):
                 self.concat_dim,
                 label=self.label,
             )
-        return cell, True
+        return placed_like(cell, self), True
 
     def forward(self, *inputs: Any) -> Any:  # noqa: ANN401 - tensors, or one list of them
         """Return the output nodes concatenated, passed through the postprocessor if there is one.

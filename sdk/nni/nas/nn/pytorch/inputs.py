@@ -162,7 +162,9 @@ class InputChoice(MutableModule):
     def freeze(self, sample: Sample) -> ChosenInputs:
         """Return a module that selects the inputs that a sample chooses, and reduces them."""
         chosen = self.choice.freeze(sample)
-        return ChosenInputs(chosen, self.reduction, n_candidates=self.n_candidates)
+        frozen = ChosenInputs(chosen, self.reduction, n_candidates=self.n_candidates)
+        frozen.training = self.training
+        return frozen
 
     def forward(self, candidate_inputs: Sequence[Tensor]) -> Any:  # noqa: ANN401 - see ChosenInputs
         """Return the tensors of the default choice reduced to one; a list for `none`.

@@ -14,7 +14,7 @@ from nni.common.serializer.tracing import attach
 from nni.mutable import Sample, label_scope
 from nni.nas.nn.pytorch.base import MutableModule, check_has_no_values, dry_run, frozen_copy
 from nni.nas.nn.pytorch.older_samples import construct_as_sampled
-from nni.nas.nn.pytorch.parametrized import remember_scope, scope_at_construction
+from nni.nas.nn.pytorch.parametrized import placed_like, remember_scope, scope_at_construction
 from nni.nas.space.base import BaseModelSpace
 from nni.nas.space.context import current_model, model_context
 from nni.nas.space.graph_forms import GraphForm
@@ -124,7 +124,8 @@ class ModelSpace(MutableModule, BaseModelSpace):
         Candidates without mutables inside are used as they are, so the network shares their
         weights with the space. A space is constructed again, with fresh weights everywhere, if it
         registers mutables itself, since its constructor may have used their values; so it is if a
-        module inside does and has no `freeze` of its own.
+        module inside does and has no `freeze` of its own. Modules that are constructed again have
+        the mode, device and dtype of those that they replace.
 
         Args:
             sample: value of each label.
@@ -137,7 +138,7 @@ class ModelSpace(MutableModule, BaseModelSpace):
         """
         self.validate(sample)
         if not self.is_supernet and _has_used_values(self):
-            return self.frozen_factory(sample)()
+            return placed_like(self.frozen_factory(sample)(), self)
         return frozen_copy(self, sample)[0]
 
     def frozen_factory(self, sample: Sample) -> Callable[[], Any]:

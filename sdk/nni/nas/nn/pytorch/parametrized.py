@@ -1,12 +1,13 @@
 """Modules whose constructor arguments are mutables: `ParametrizedModule`."""
 
 import functools
+import itertools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from torch import nn
+from torch import Tensor, nn
 
 from nni.common.serializer import SerializableObject
 from nni.common.serializer.arguments import recorded_arguments
@@ -76,8 +77,8 @@ class ParametrizedModule(MutableModule):
         super().__init_subclass__(**kwargs)
         setattr(cls, BASIC_UNIT, True)
         setattr(cls, MARKER, TraceMarker(cls, kw_only=True, inheritable=False))
+        cls._wrapped = wraps  # not that of a base class, whose methods a subclass may override
         if wraps is not None:
-            cls._wrapped = wraps
             if "__init__" not in vars(cls):
                 cls.__init__ = _plain_constructor(wraps)  # type: ignore[method-assign]
             if copy_wrapped:
@@ -140,9 +141,9 @@ class ParametrizedModule(MutableModule):
             sample: value of each label.
 
         Returns:
-            An instance of the wrapped class if there is one, else of this class. Without a mutable
-            argument it is the module itself, or a copy with its weights if a module inside is
-            mutable.
+            An instance of the wrapped class if there is one, else of this class, in the mode and
+            with the device and dtype of this module. Without a mutable argument it is the module
+            itself, or a copy with its weights if a module inside is mutable.
         """
         self.validate(sample)
         if not self.mutables:
@@ -151,7 +152,34 @@ class ParametrizedModule(MutableModule):
         args = [_frozen(one, sample) for one in self.trace_args]
         kwargs = {name: _frozen(one, sample) for name, one in self.trace_kwargs.items()}
         with model_context(sample), scope_at_construction(self):
-            return symbol(*args, **kwargs)
+            made: nn.Module = symbol(*args, **kwargs)
+        return placed_like(made, self)
+
+
+def placed_like(made: nn.Module, original: nn.Module) -> nn.Module:
+    """Give a new module the mode, device and dtype of the one that it replaces; return it.
+
+    Args:
+        made: new module.
+        original: module that was moved, converted or set to eval mode since its construction.
+
+    Returns:
+        `made`.
+    """
+    made.train(original.training)
+    ours, others = _first_floating(made), _first_floating(original)
+    if ours is not None and others is not None:
+        if ours.device != others.device:
+            made.to(others.device)
+        if ours.dtype != others.dtype:
+            made.to(others.dtype)
+    return made
+
+
+def _first_floating(module: nn.Module) -> Tensor | None:
+    """Return the first parameter or buffer of floating-point numbers; None without any."""
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    return next((one for one in tensors if one.is_floating_point()), None)
 
 
 def _plain_constructor(wraps: type[nn.Module]) -> Callable[..., None]:

@@ -4,6 +4,7 @@ import copy
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral
 from typing import Any, ClassVar, Final
 
 import torch
@@ -37,6 +38,7 @@ Factory = Callable[[int], nn.Module]
 Blocks = nn.Module | Factory | Sequence[nn.Module] | Sequence[Factory]
 Depth = int | tuple[int, int] | MutableExpression
 
+_PAIR: Final = 2
 _GRANULARITY: Final = 6
 """Of the grid whose largest value is the greatest depth: 63 quantiles of a continuous leaf."""
 
@@ -130,7 +132,9 @@ class Repeat(MutableModule):
         """Return the first blocks, as many as a sample says, each frozen."""
         self.validate(sample)
         blocks = self.blocks[: self._length(sample)]
-        return _sequence([recursive_freeze(block, sample)[0] for block in blocks])
+        frozen = _sequence([recursive_freeze(block, sample)[0] for block in blocks])
+        frozen.training = self.training
+        return frozen
 
     def forward(self, inputs: Any) -> Any:  # noqa: ANN401 - what blocks take
         """Return the output of the first blocks, as many as the default depth.
@@ -169,12 +173,7 @@ def _depth_choice(depth: Depth, label: str | None) -> int | MutableExpression:
             )
         return depth
     if isinstance(depth, tuple):
-        least, greatest = depth
-        if not 0 <= least <= greatest or greatest < 1:
-            raise ValueError(
-                f"depth must be (least, greatest) with 0 <= least <= greatest and greatest >= 1, "
-                f"got {depth}"
-            )
+        least, greatest = _checked_pair(depth)
         return Categorical(range(least, greatest + 1), label=module_label(label, "Repeat"))
     if isinstance(depth, bool) or not isinstance(depth, int):
         raise TypeError(
@@ -183,6 +182,20 @@ def _depth_choice(depth: Depth, label: str | None) -> int | MutableExpression:
     if depth < 1:
         raise ValueError(f"depth must be >= 1, got {depth}")
     return depth
+
+
+def _checked_pair(depth: tuple[Any, ...]) -> tuple[int, int]:
+    """Return a pair of depths unchanged; raise unless it is two integers in order."""
+    integers = [one for one in depth if isinstance(one, Integral) and type(one) is not bool]
+    if len(depth) != _PAIR or len(integers) != _PAIR:
+        raise TypeError(f"depth must be a pair of integers, (least, greatest), got {depth}")
+    least, greatest = depth
+    if not 0 <= least <= greatest or greatest < 1:
+        raise ValueError(
+            f"depth must be (least, greatest) with 0 <= least <= greatest and greatest >= 1, "
+            f"got {depth}"
+        )
+    return least, greatest
 
 
 def _sequence(blocks: list[nn.Module]) -> nn.Sequential:

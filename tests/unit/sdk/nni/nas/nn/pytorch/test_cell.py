@@ -190,3 +190,12 @@ def test_unknown_merge_is_refused() -> None:
 def test_bad_candidates_are_refused(candidates: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Cell(candidates, 1, label="cell")
+
+
+def test_cell_of_functions_is_frozen_in_its_mode_and_dtype() -> None:
+    cell = Cell([lambda *_: nn.Linear(4, 4)], num_nodes=1, label="cell").eval().double()
+
+    frozen = cell.freeze({"cell/op_1_0": "0", "cell/input_1_0": [0]})
+
+    assert not any(module.training for module in frozen.modules())
+    assert {one.dtype for one in frozen.parameters()} == {torch.float64}

@@ -100,3 +100,9 @@ def test_text_shows_the_choice() -> None:
     assert repr(InputChoice(3, label="in")) == (
         "InputChoice(3, n_chosen=1, reduction='sum', label='in')"
     )
+
+
+def test_chosen_inputs_are_in_the_mode_of_the_choice() -> None:
+    frozen = InputChoice(2, label="input").eval().freeze({"input": [1]})
+
+    assert not frozen.training

@@ -333,3 +333,16 @@ def test_gradients_reach_the_weights_of_a_frozen_network() -> None:
     network(torch.ones(2, 4)).sum().backward()
 
     assert all(parameter.grad is not None for parameter in network.parameters())
+
+
+def test_space_that_is_constructed_again_keeps_mode_and_dtype() -> None:
+    class Used(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            width = self.add_mutable(Categorical([2, 4], label="width"))
+            self.layer = nn.Linear(3, ensure_frozen(width))
+
+    frozen = Used().eval().double().freeze({"width": 4})
+
+    assert (frozen.training, frozen.layer.training) == (False, False)
+    assert frozen.layer.weight.dtype == torch.float64

@@ -226,3 +226,46 @@ def test_modules_in_lists_and_dicts_of_arguments_are_frozen() -> None:
 
     assert isinstance(frozen.named["one"], nn.Tanh)
     assert isinstance(frozen.listed[0], nn.Tanh)
+
+
+def test_rebuilt_module_is_in_the_mode_dtype_and_device_of_the_one_it_replaces() -> None:
+    features: Any = Categorical([2, 3], label="features")
+    head = Head(features).eval().to("meta", torch.float64)
+
+    frozen = head.freeze({"features": 3})
+
+    assert not any(module.training for module in frozen.modules())
+    assert {(one.dtype, one.device.type) for one in frozen.parameters()} == {
+        (torch.float64, "meta")
+    }
+
+
+def test_explicit_dtype_of_a_buffer_is_kept() -> None:
+    class Precise(ParametrizedModule):
+        def __init__(self, features: Any) -> None:
+            super().__init__()
+            self.linear = nn.Linear(features, 2)
+            self.register_buffer("total", torch.zeros(1, dtype=torch.float64))
+
+    frozen = Precise(Categorical([2, 3], label="features")).freeze({"features": 3})
+
+    assert frozen.get_buffer("total").dtype == torch.float64
+
+
+class Doubled(MutableLinear):
+    """Layer of torch with a forward pass of its own."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(inputs)
+
+
+def test_subclass_of_a_layer_of_torch_keeps_its_forward_pass() -> None:
+    layer = Doubled(1, Categorical([1, 2], label="width"), bias=False)
+
+    frozen = layer.freeze({"width": 2})
+    with model_context({"width": 2}):
+        built = Doubled(1, Categorical([1, 2], label="width"), bias=False)
+
+    for network in (frozen, built):
+        nn.init.ones_(network.get_parameter("weight"))
+        assert network(torch.ones(1, 1)).tolist() == [[2.0, 2.0]]

@@ -93,6 +93,18 @@ def test_blocks_of_another_type_are_refused() -> None:
         Repeat(lambda index: 3, 2)  # type: ignore[arg-type,return-value]
 
 
+@pytest.mark.parametrize("depth", [(1.0, 3.0), (1, 2, 3), (False, True), ("1", "3")])
+def test_bounds_of_the_depth_are_two_integers(depth: Any) -> None:
+    with pytest.raises(TypeError, match="depth must be a pair of integers"):
+        Repeat(linear, depth, label="depth")
+
+
+def test_frozen_sequence_is_in_the_mode_of_the_repetition() -> None:
+    frozen = Repeat(linear, (1, 2), label="depth").eval().freeze({"depth": 2})
+
+    assert not any(module.training for module in frozen.modules())
+
+
 def test_depth_may_be_zero() -> None:
     frozen = Repeat(linear, (0, 2), label="depth").freeze({"depth": 0})
 
