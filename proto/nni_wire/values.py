@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from nni_proto.common.v1 import value_pb2
 from nni_wire.limits import VALUE_DEPTH_LIMIT
+from nni_wire.texts import REMEDY, RULE, broken_text
 
 _BIG_INT: Final = re.compile(r"-?[0-9]{1,4300}")
 """Python reads no longer ones."""
@@ -28,10 +29,17 @@ def to_value(data: Any) -> value_pb2.Value:  # noqa: ANN401 - any JSON value
 
     Raises:
         TypeError: something in it has no JSON form; the text names it.
-        ValueError: it is nested too deeply.
+        ValueError: it is nested too deeply, or has a text that UTF-8 cannot encode.
     """
     message = value_pb2.Value()
-    write_value(message, data)
+    try:
+        write_value(message, data)
+    except UnicodeEncodeError as error:
+        broken = broken_text(data)
+        if broken is None:
+            raise
+        named = broken.place or "the text"
+        raise ValueError(f"{named} {RULE}, got {broken.character!r}; {REMEDY}") from error
     return message
 
 

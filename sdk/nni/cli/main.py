@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from nni.cli.output import INTERRUPTED, OutputError, complain, discard_output, echo
 from nni.cli.quick import quick_answer
+from nni_wire.texts import REMEDY, RULE, broken_text
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -45,10 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[:1] == [_ALGO_OF_NNI_1]:
         sys.stderr.write("WARNING: `nnictl package` is deprecated; use `nnictl algo`\n")
         words[0] = "algo"
-    for command, remedy in _REMOVED.items():
-        if tuple(words[: len(command)]) == command:
-            complain(f"ERROR: `nnictl {' '.join(command)}` does not exist; {remedy}")
-            return REFUSED
+    refusal = _refusal(words)
+    if refusal:
+        complain(f"ERROR: {refusal}")
+        return REFUSED
     try:
         answer = quick_answer(words)
         if answer is not None:
@@ -64,6 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         discard_output()
         return FAILED
+
+
+def _refusal(words: list[str]) -> str:
+    """Return why the words are refused, whichever command they name; empty: they are not."""
+    broken = broken_text(words)
+    if broken is not None:
+        index = int(broken.place.strip("[]"))
+        return f"argument {index + 1} {RULE}, got {words[index]!r}; {REMEDY}"
+    for command, remedy in _REMOVED.items():
+        if tuple(words[: len(command)]) == command:
+            return f"`nnictl {' '.join(command)}` does not exist; {remedy}"
+    return ""
 
 
 def _open_streams() -> None:

@@ -121,3 +121,14 @@ def test_what_could_not_be_read_back_is_refused(value: value_pb2.Value, reason: 
 def test_the_deepest_value_that_can_be_made_is_taken() -> None:
     check_value(nested(VALUE_DEPTH_LIMIT))
     check_value(value_pb2.Value(big_int_value="-" + "9" * 4300))
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [("\ud800", "the text"), ({"x": ["\ud800"]}, r"x\[0\]"), ({"\ud800": 1}, r"\\ud8")],
+)
+def test_text_that_utf_8_cannot_encode_is_refused_by_its_place(data: Any, place: str) -> None:
+    with pytest.raises(
+        ValueError, match=rf"^{place}.* must be text in UTF-8.*got '\\ud800'; write"
+    ):
+        to_value(data)

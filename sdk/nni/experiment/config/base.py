@@ -29,6 +29,7 @@ from nni.experiment.config.quantities import (
     gpu_indices,
     size_bytes,
 )
+from nni.experiment.config.texts import check_texts
 from nni.experiment.errors import ConfigError, Problem
 
 _base_directory: ContextVar[Path | None] = ContextVar("base_directory", default=None)
@@ -150,6 +151,7 @@ class ConfigModel(BaseModel):
 
     def __init__(self, **fields: Any) -> None:  # noqa: ANN401 - pydantic checks them
         given = self._by_python_name(fields)
+        check_texts({to_camel(name): value for name, value in given.items()})
         try:
             super().__init__(**given)
         except ValidationError as error:
@@ -158,6 +160,7 @@ class ConfigModel(BaseModel):
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_") and name not in type(self).model_fields:
             raise ConfigError([unknown_field(name, type(self), snake_case=True)])
+        check_texts(value, name)
         try:
             super().__setattr__(name, value)
         except ValidationError as error:

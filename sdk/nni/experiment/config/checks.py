@@ -13,6 +13,7 @@ from nni.experiment.config.algorithm import AlgorithmConfig
 from nni.experiment.config.experiment_fields import ExperimentFields
 from nni.experiment.config.listed_tuners import problems_of_tuners
 from nni.experiment.config.shared_storage import SharedStorageConfig
+from nni.experiment.config.texts import check_texts
 from nni.experiment.config.training_service_base import differing_limits
 from nni.experiment.errors import ConfigError, Problem
 from nni.hpo.registry import factory
@@ -88,7 +89,9 @@ def _search_space_source(config: ExperimentFields) -> Iterator[Problem]:
 
 def _search_space_text(config: ExperimentFields) -> Iterator[Problem]:
     try:
-        text = json.dumps(config.read_search_space())
+        space = config.read_search_space()
+        text = json.dumps(space)
+        check_texts(space, "searchSpace")  # it may have been changed in its place
     except ConfigError as error:
         file = f"searchSpaceFile {error.source}:" if error.source else ""
         yield from (

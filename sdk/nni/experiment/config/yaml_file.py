@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from nni.experiment.config.texts import check_texts
 from nni.experiment.errors import ConfigError, Problem
 
 _FLOAT = re.compile(
@@ -57,10 +58,11 @@ def parse_yaml(text: str, source: str) -> Any:  # noqa: ANN401 - any YAML docume
     """Parse the one YAML document in a text; raise ConfigError with line and column.
 
     Raises:
-        ConfigError: it is no YAML; names ``source``, line and column.
+        ConfigError: it is no YAML; names ``source``, line and column. Or a text in it has half of a
+            surrogate pair; names its path.
     """
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - derived from SafeLoader
+        return _checked(yaml.load(text, Loader=_Loader), source)  # noqa: S506 - derived from SafeLoader
     except RecursionError as error:
         raise ConfigError(
             [Problem("the file", "must not be nested that deeply")], source
@@ -70,6 +72,14 @@ def parse_yaml(text: str, source: str) -> Any:  # noqa: ANN401 - any YAML docume
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "the file"
         what = getattr(error, "problem", None) or str(error)
         raise ConfigError([Problem(place, f"is no valid YAML: {what}")], source) from error
+
+
+def _checked(document: object, source: str) -> object:
+    try:
+        check_texts(document)
+    except ConfigError as error:
+        raise error.within(source) from None
+    return document
 
 
 def require_text_keys(document: object, place: str = "") -> None:
@@ -155,7 +165,9 @@ def _parse_json(text: str, source: str) -> Any:  # noqa: ANN401 - any JSON value
         ConfigError: it is no JSON; names ``source``, line and column.
     """
     try:
-        return json.loads(text)
+        return _checked(json.loads(text), source)
+    except ConfigError:
+        raise
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ConfigError([Problem(place, f"is no valid JSON: {error.msg}")], source) from error

@@ -10,7 +10,7 @@ from zlib import crc32
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2, inbox_pb2
 from nni_proto.trial.v1 import trial_pb2
-from nni_wire.values import write_value
+from nni_wire.values import to_value
 from svc_dispatcher.domain import answers, events
 from svc_dispatcher.domain.tuner_labels import TunerLabels
 from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Payload, Position
@@ -385,8 +385,6 @@ def payload_of(data: Any) -> Payload:  # noqa: ANN401 - any JSON value
 
     Raises:
         TypeError: a part of it has no JSON form.
-        ValueError: it is nested too deeply.
+        ValueError: it is nested too deeply, or has a text that UTF-8 cannot encode.
     """
-    message = value_pb2.Value()
-    write_value(message, data)
-    return message
+    return to_value(data)

@@ -10,6 +10,7 @@ import json
 import math
 from typing import Any, Final
 
+from nni_wire.texts import REMEDY, RULE, broken_text
 from svc_common.errors import InvalidArgumentError
 from svc_common.large_work import AT_ONCE_BYTES, parse_json
 
@@ -47,7 +48,8 @@ def from_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
     Bare `NaN` and `Infinity` are accepted, since Python clients write them.
 
     Raises:
-        InvalidArgumentError: the body is not JSON in UTF-8, nested too deeply, or too many values.
+        InvalidArgumentError: the body is not JSON in UTF-8, nested too deeply, or too many values;
+            or a text in it has half of a surrogate pair.
     """
     # Each value but the first of a list or object follows a comma; texts may have some, too.
     marks = sum(text.count(mark) for mark in (b",", b"[", b"{"))
@@ -61,7 +63,21 @@ def from_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
         raise InvalidArgumentError("body", f"must be JSON ({error})") from None
     if marks >= VALUES_LIMIT and _has_more_values(data, VALUES_LIMIT):
         raise _too_many(f"{VALUES_LIMIT:,} values", f"more in {len(text):,} bytes")
+    # Only an escape, or bytes that are not ASCII, can be half of a pair: most bodies have neither.
+    if b"\\u" in text or not text.isascii():
+        check_texts(data)
     return data
+
+
+def check_texts(data: Any, field: str = "") -> None:  # noqa: ANN401 - any JSON value
+    """Raise InvalidArgumentError if a text in the data has half of a surrogate pair.
+
+    Raises:
+        InvalidArgumentError: it names the field of the text.
+    """
+    broken = broken_text(data, field)
+    if broken is not None:
+        raise InvalidArgumentError(broken.place or "body", RULE, broken.character, REMEDY)
 
 
 def _too_many(most: str, found: str) -> InvalidArgumentError:

@@ -69,6 +69,8 @@ def test_version_is_that_of_the_library(flag: str, capsys: pytest.CaptureFixture
         (["create", "-c", "nope.yml"], "must name an existing file"),
         (["trial", "ls", "--head", "1", "--tail", "1"], "exclude each other"),
         (["trial", "add", "--parameters", "{"], "--parameters must be JSON"),
+        (["trial", "add", "--parameters", '{"x": "\\ud800"}'], "x must be text in UTF-8"),
+        (["experiment", "show", "a\udcff"], "argument 3 must be text in UTF-8, without half"),
     ],
 )
 def test_wrong_usage_is_refused_in_one_message(
@@ -98,6 +100,26 @@ def test_nothing_to_do_is_no_error(words: list[str]) -> None:
 def test_empty_list_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["experiment", "list", "--json"]) == 0
     assert capsys.readouterr().out == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ('experimentName: "\\ud800"', "experimentName"),
+        ('trialCommand: "echo \\udfff"', "trialCommand"),
+        ('searchSpace: {x: {_type: choice, _value: [1, "\\ud800"]}}', "searchSpace.x._value[1]"),
+        ('tuner: {name: TPE, classArgs: {"a\\ud800": 1}}', "tuner.classArgs.a\\ud800"),
+    ],
+)
+def test_half_of_a_surrogate_pair_in_a_configuration_is_refused(
+    line: str, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.yml").write_text(line)
+
+    assert main(["create", "-c", str(tmp_path / "c.yml")]) == 2
+
+    assert f"c.yml: {place} must be text in UTF-8" in capsys.readouterr().err
+    assert not (tmp_path / "nni").exists()
 
 
 def test_refused_configuration_leaves_nothing_behind(

@@ -35,6 +35,26 @@ def test_malformed_bodies_are_refused_by_name(text: bytes) -> None:
         from_json(text)
 
 
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b'"\\ud800"', "body"),
+        (b'{"experimentName": "\\uD800x"}', "experimentName"),
+        (b'{"searchSpace": {"x": [1, "\xed\xa0\x80"]}}', r"searchSpace.x\[1\]"),
+        ('"\ud800"'.encode("utf-16", "surrogatepass"), "body"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_refused_by_its_field(body: bytes, field: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=rf"^{field} must be text in UTF-8") as caught:
+        from_json(body)
+
+    assert caught.value.facts["value"] == r"'\ud800'"
+
+
+def test_whole_surrogate_pairs_are_read() -> None:
+    assert from_json(b'["\\ud83d\\ude00"]') == ["\U0001f600"]
+
+
 @pytest.mark.parametrize("item", [b"0,", b"[],", b"{},"])
 def test_body_of_too_many_values_is_refused_before_it_is_parsed(item: bytes) -> None:
     with pytest.raises(InvalidArgumentError, match="must have at most 500,000 commas and brackets"):
