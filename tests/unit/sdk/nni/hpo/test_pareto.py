@@ -50,3 +50,13 @@ def test_equal_results_have_no_room() -> None:
 
 def test_an_empty_front_has_no_distances() -> None:
     assert crowding_distances([]) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [((1.0, 2.0), (3.0,)), ((1.0,), (1.0, 2.0)), ((1.0,), (2.0, 0.0))]
+)
+def test_results_of_different_objectives_are_not_compared(
+    left: tuple[float, ...], right: tuple[float, ...]
+) -> None:
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        dominates(left, right)

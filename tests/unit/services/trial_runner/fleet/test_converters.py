@@ -107,6 +107,15 @@ def test_start_of_an_agent_in_the_future_counts_from_now() -> None:
     assert restored.agents[0].counts_from_s == 40.0
 
 
+def test_start_of_an_agent_after_the_state_was_published_counts_from_now() -> None:
+    one = PoolAgent(agent(3), "slurm", AgentStatus.RUNNING, 1, ordered_s=90.0, counts_from_s=105.0)
+    payload = state_to_bytes(PoolState(POOL, (one,)), NOW, 100.0)
+
+    restored = restored_from_bytes(payload, NOW, 40.0)
+
+    assert restored.agents[0].counts_from_s == 40.0
+
+
 @pytest.mark.parametrize(
     ("step", "counted_s"),
     [

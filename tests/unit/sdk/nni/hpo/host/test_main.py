@@ -55,3 +55,10 @@ def test_log_folder_is_not_on_the_import_path(tmp_path: Path) -> None:
     )
 
     assert "No module named 'demo_module'" in done.stdout
+
+
+def test_host_without_pipes_ends_with_the_reason(tmp_path: Path) -> None:
+    done = subprocess.run(HOST, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert "Bad file descriptor" in done.stderr

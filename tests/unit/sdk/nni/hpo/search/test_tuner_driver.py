@@ -146,6 +146,13 @@ def test_recorded_parameters_replace_what_was_made(bench: Bench) -> None:
     assert bench.tuner.calls[-1][2] == {"n": "log"}
 
 
+def test_trials_are_known_until_they_end(bench: Bench) -> None:
+    bench.hosting.generate([0, 1])
+    bench.hosting.trial_end(TrialEndCommand("t", 1, "SUCCEEDED", False))
+
+    assert [bench.hosting.knows(parameter_id) for parameter_id in (0, 1, 2)] == [True, False, False]
+
+
 def test_equal_parameters_are_equal_in_any_order_and_with_nan(bench: Bench) -> None:
     bench.tuner.plan = lambda _: {"a": float("nan"), "b": (1, 2)}
     bench.hosting.generate([0])

@@ -9,6 +9,7 @@ from nni.hpo.space.typed_space import as_json
 
 hyperopt = pytest.importorskip("hyperopt")
 hp = hyperopt.hp
+scope = hyperopt.pyll.scope
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,18 @@ def test_weights_and_arithmetic_have_no_equivalent() -> None:
         as_json({"x": hp.pchoice("x", [(0.1, 1), (0.9, 2)])})
     with pytest.raises(ValueError, match=r"'x': hyperopt's .* has no equivalent"):
         as_json({"x": hp.uniform("x", 0, 1) * 2})
+
+
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        (scope.pow(2, scope.uniform(0, 3)), "pow"),
+        (scope.hyperopt_param("x", scope.categorical([0.2, 0.8])), "hyperopt_param"),
+    ],
+)
+def test_expression_of_another_kind_has_no_equivalent(expression: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=f"'x': hyperopt's {name} has no equivalent"):
+        as_json({"x": expression})
 
 
 def test_every_entrance_takes_the_space() -> None:

@@ -53,7 +53,8 @@ def test_bundle_that_is_there_is_not_read(folders: WorkerFolders) -> None:
 
 
 def test_bundle_that_was_cut_leaves_nothing(folders: WorkerFolders) -> None:
-    with pytest.raises(WorkerError, match="arrived cut or changed") as caught:
+    words = f"arrived cut or changed: {len(CONTENT) - 20} bytes"
+    with pytest.raises(WorkerError, match=words) as caught:
         unpack(folders, DIGEST, io.BytesIO(CONTENT[:-20]))
 
     assert not caught.value.permanent

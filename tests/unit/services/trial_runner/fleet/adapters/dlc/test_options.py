@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.dlc.options import option_problems, parse_options
+from svc_trial_runner.fleet.adapters.dlc.options import (
+    CONTAINER_FOLDER,
+    LOCAL_FOLDER,
+    option_problems,
+    parse_options,
+)
 from svc_trial_runner.fleet.domain.section_values import POLL_S
 
 SECTION: dict[str, Any] = {
@@ -26,6 +31,24 @@ def test_api_is_that_of_the_region_unless_another_one_is_given() -> None:
 
     assert parse_options(SECTION).address == "https://pai-dlc.cn-hangzhou.aliyuncs.com"
     assert parse_options(own).address == "https://pai-dlc-vpc.cn-hangzhou.aliyuncs.com"
+
+
+def test_options_of_a_section_are_read_and_the_others_are_those_of_a_simple_job() -> None:
+    given = {
+        **SECTION,
+        "type": "Master",
+        "jobType": "PyTorchJob",
+        "workspaceId": "w",
+        "localStorageMountPoint": "/mnt/nas",
+        "containerStorageMountPoint": "/nas",
+    }
+
+    simple, chosen = parse_options(SECTION), parse_options(given)
+
+    assert (simple.role, simple.job_type, simple.workspace) == ("Worker", "TFJob", "")
+    assert (simple.local_folder, simple.container_folder) == (LOCAL_FOLDER, CONTAINER_FOLDER)
+    assert (chosen.role, chosen.job_type, chosen.workspace) == ("Master", "PyTorchJob", "w")
+    assert (chosen.local_folder, chosen.container_folder) == ("/mnt/nas", "/nas")
 
 
 @pytest.mark.parametrize("given", [float("nan"), float("inf"), 10**400, True, "1"])
