@@ -12,6 +12,7 @@ import typer
 
 from nni.cli.options import Filename, OptionalId
 from nni.cli.output import Messages, json_text
+from nni.csv_cells import guarded_cell
 
 
 def register(app: typer.Typer) -> None:
@@ -65,7 +66,8 @@ def csv_text(records: Sequence[dict[str, Any]]) -> str:
     """Return records as CSV (RFC 4180): id, parameters, reward, further metrics, intermediates.
 
     A mapping of metrics gives its `default` as `reward` and a column for each other name; nested
-    values are written as JSON.
+    values are written as JSON. A text that a spreadsheet would run as a formula begins with a
+    quote, which `nni.plot` removes.
     """
     rows = [_row(record) for record in records]
     parameters = _ordered(row["parameters"] for row in rows)
@@ -74,7 +76,8 @@ def csv_text(records: Sequence[dict[str, Any]]) -> str:
     header = ["id", *parameters, "reward", *metrics]
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow([*header, "intermediate"] if with_intermediates else header)
+    names = [*header, "intermediate"] if with_intermediates else header
+    writer.writerow(map(guarded_cell, names))
     for row in rows:
         cells = [
             row["id"],
@@ -84,7 +87,7 @@ def csv_text(records: Sequence[dict[str, Any]]) -> str:
         ]
         if with_intermediates:
             cells.append(json_text(row["intermediate"], indent=None))
-        writer.writerow(cells)
+        writer.writerow(map(guarded_cell, cells))
     return text.getvalue()
 
 

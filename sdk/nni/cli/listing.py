@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
 from nni.cli.output import echo, json_text, table, write_json
+from nni.csv_cells import guarded_cell
 
 Form: TypeAlias = Literal["table", "wide", "json", "yaml", "csv"]
 Output: TypeAlias = Annotated[
@@ -23,8 +23,6 @@ Output: TypeAlias = Annotated[
 ]
 
 _PLAIN: Final = (str, int, float)
-_FORMULA: Final = re.compile(r"[=+\-@\t\r]")
-"""Start of texts that spreadsheets take for formulas."""
 
 
 def write_listing(
@@ -76,21 +74,11 @@ def csv_of(records: Sequence[Mapping[str, Any]]) -> str:
     names = _fields(records)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")  # a terminal shows other ends as escapes
-    writer.writerow(names)
+    writer.writerow(map(guarded_cell, names))
     for record in records:
         cells = [_cell(record.get(name)) for name in names]
-        writer.writerow(["" if cell is None else _without_formula(cell) for cell in cells])
+        writer.writerow(["" if cell is None else guarded_cell(cell) for cell in cells])
     return text.getvalue()
-
-
-def _without_formula(cell: object) -> object:
-    if not isinstance(cell, str) or not _FORMULA.match(cell):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell
 
 
 def _fields(records: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from nni.csv_cells import unguarded_text
+
 DEFAULT_METRIC: Final = "default"
 _PARAMETER: Final = "parameter"
 
@@ -206,7 +208,7 @@ def _from_file(path: Path) -> list[PlottedTrial]:
     text = path.expanduser().read_text("utf-8")
     if path.suffix == ".csv":
         rows = csv.DictReader(io.StringIO(text, newline=""))  # a quoted value may hold line ends
-        return [_from_row(number, row) for number, row in enumerate(rows)]
+        return [_from_row(number, _unguarded(row)) for number, row in enumerate(rows)]
     try:
         records = json.loads(text)
     except ValueError as error:
@@ -227,6 +229,11 @@ def _from_file(path: Path) -> list[PlottedTrial]:
         )
         for number, record in enumerate(records)
     ]
+
+
+def _unguarded(row: Mapping[str, str]) -> dict[str, str]:
+    """Return a row without the quotes in front of what looks like formulas."""
+    return {unguarded_text(name): unguarded_text(text) for name, text in row.items()}
 
 
 def _from_row(number: int, row: Mapping[str, str]) -> PlottedTrial:

@@ -61,6 +61,12 @@ def test_commas_and_quotes_are_quoted() -> None:
     assert rows[0]["a,b"] == 'say "hi"\n'
 
 
+def test_texts_that_a_spreadsheet_would_run_begin_with_a_quote() -> None:
+    rows = rows_of([record(parameter={"=cmd": "=1+1", "y": -1.5, "z": "-1"}, value="@x")])
+
+    assert rows == [{"id": "aB3dE", "'=cmd": "'=1+1", "y": "-1.5", "z": "-1", "reward": "'@x"}]
+
+
 def test_parameters_that_are_no_mapping_have_one_column() -> None:
     assert rows_of([record(parameter=[1, 2])])[0]["parameter"] == "[1, 2]"
 

@@ -52,6 +52,10 @@ def test_cells_of_csv_are_quoted() -> None:
     assert csv_of([{"a,b": 'say "x"\n'}]) == '"a,b"\n"say ""x""\n"\n'
 
 
+def test_titles_of_csv_are_no_formulas_either() -> None:
+    assert csv_of([{"=a": 1}]) == "'=a\n1\n"
+
+
 @pytest.mark.parametrize(
     ("text", "cell"), [("=1+1", "'=1+1"), ("@x", "'@x"), ("-0.5", "-0.5"), ("a=1", "a=1")]
 )

@@ -128,3 +128,13 @@ def test_unknown_metric_names_the_known_ones() -> None:
 
     with pytest.raises(ValueError, match=r"metric must be one .*\(loss\), got 'default'"):
         finished(trials, "default")
+
+
+def test_texts_that_an_export_has_guarded_are_those_of_the_trials(tmp_path: Path) -> None:
+    parameter = {"=a": "=1+1", "b": "'=1", "c": "'tis", "d": -1.5}
+    path = tmp_path / "trials.csv"
+    path.write_text(csv_text([{**RECORDS[0], "parameter": parameter}]), "utf-8", newline="")
+
+    (trial,) = trials_of(path)
+
+    assert trial.parameters == parameter
