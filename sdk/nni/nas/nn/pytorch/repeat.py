@@ -4,8 +4,7 @@ import copy
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from numbers import Integral
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, SupportsIndex
 
 import torch
 from torch import nn
@@ -186,8 +185,7 @@ def _depth_choice(depth: Depth, label: str | None) -> int | MutableExpression:
 
 def _checked_pair(depth: tuple[Any, ...]) -> tuple[int, int]:
     """Return a pair of depths unchanged; raise unless it is two integers in order."""
-    integers = [one for one in depth if isinstance(one, Integral) and type(one) is not bool]
-    if len(depth) != _PAIR or len(integers) != _PAIR:
+    if len(depth) != _PAIR or not all(map(_is_integer, depth)):
         raise TypeError(f"depth must be a pair of integers, (least, greatest), got {depth}")
     least, greatest = depth
     if not 0 <= least <= greatest or greatest < 1:
@@ -196,6 +194,10 @@ def _checked_pair(depth: tuple[Any, ...]) -> tuple[int, int]:
             f"got {depth}"
         )
     return least, greatest
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
 
 
 def _sequence(blocks: list[nn.Module]) -> nn.Sequential:

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from nni.nas.nn.pytorch import Cell
+from nni.nas.nn.pytorch.parametrized import placed_like
 
 
 def is_built_by_input(cell: Cell) -> bool:
@@ -33,15 +34,16 @@ def built_operators(cell: Cell, node: int, index: int, read: int) -> dict[str, n
         read: index of the tensor that the operator reads.
 
     Returns:
-        Operator by name of the candidate.
+        Operator by name of the candidate, in the mode and with the device and dtype of the cell.
     """
     found: Any = vars(cell)["trace_kwargs"]["op_candidates"]
     if callable(found) and not isinstance(found, nn.ModuleList | nn.ModuleDict):
         found = found()
     named = isinstance(found, Mapping | nn.ModuleDict)
     return {
-        str(name): copy.deepcopy(source)
-        if isinstance(source, nn.Module)
-        else source(node, index, read)
+        str(name): placed_like(
+            copy.deepcopy(source) if isinstance(source, nn.Module) else source(node, index, read),
+            cell,
+        )
         for name, source in (found.items() if named else enumerate(found))
     }

@@ -58,11 +58,11 @@ class LinearSlicing(LayerSlicing):
         """Return the output under the expected weights, which equals the expected output."""
         del options
         assert isinstance(storage, nn.Linear)
-        rows = plan["rows"] * probabilities.unsqueeze(1)
-        weight = storage.weight * (rows.t() @ plan["columns"])
+        rows, share = shares(plan, probabilities, storage.weight.dtype)
         bias = bias_of(storage)
         (features,) = inputs
-        return functional.linear(features, weight, None if bias is None else bias * rows.sum(0))
+        mixed = None if bias is None else bias * rows
+        return functional.linear(features, storage.weight * share, mixed)
 
 
 class ConvolutionSlicing(LayerSlicing):
@@ -135,12 +135,12 @@ class ConvolutionSlicing(LayerSlicing):
     ) -> Tensor:
         """Return the output under the expected kernels, which equals the expected output."""
         assert isinstance(storage, nn.Conv2d)
-        rows = plan["rows"] * probabilities.unsqueeze(1)
-        share = (rows.t() @ plan["columns"]).view_as(storage.weight)
+        rows, share = shares(plan, probabilities, storage.weight.dtype)
         bias = bias_of(storage)
-        mixed = None if bias is None else bias * rows.sum(0)
+        mixed = None if bias is None else bias * rows
         (features,) = inputs
-        return convolve(features, storage.weight * share, mixed, _widest(options))
+        weight = storage.weight * share.view_as(storage.weight)
+        return convolve(features, weight, mixed, _widest(options))
 
 
 class BatchNormSlicing(LayerSlicing):
@@ -219,6 +219,22 @@ class LayerNormSlicing(LayerSlicing):
         window = (slice(size) for size in shape_of(arguments["normalized_shape"]))
         narrow: Tensor = value[(..., *window)]
         return narrow
+
+
+def shares(plan: Plan, probabilities: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return the probability that a row, and that an entry, of the weights is part of an option.
+
+    Args:
+        plan: `rows`, `(options, rows)`, and `columns`, `(options, columns)`, of 0 and 1.
+        probabilities: `(options,)`; the sums have its precision.
+        dtype: of the result.
+
+    Returns:
+        `(rows,)` and `(rows, columns)`.
+    """
+    rows = plan["rows"].to(probabilities.dtype) * probabilities.unsqueeze(1)
+    entries = rows.t() @ plan["columns"].to(probabilities.dtype)
+    return rows.sum(0).to(dtype), entries.to(dtype)
 
 
 def bias_of(layer: nn.Module) -> Tensor | None:

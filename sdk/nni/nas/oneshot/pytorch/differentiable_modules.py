@@ -21,6 +21,7 @@ from nni.nas.oneshot.pytorch.supernet import (
     Memo,
     SuperModule,
     converted,
+    unchanged,
 )
 
 
@@ -41,7 +42,9 @@ class MixingLayerChoice(Mixing, LayerChoice):
     def forward(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what candidates take
         """Return the weighted sum of the outputs of the candidates."""
         weights = self.architecture.weights(self.label).unbind()
-        return weighted_sum(weights, [candidate(*args, **kwargs) for candidate in self])
+        with unchanged((args, kwargs), self.label):
+            outputs = [candidate(*args, **kwargs) for candidate in self]
+        return weighted_sum(weights, outputs)
 
 
 class MixingInputChoice(Mixing, InputChoice):
@@ -79,7 +82,8 @@ class MixingRepeat(Mixing, Repeat):
             by_depth[depth] = by_depth[depth] + chance if depth in by_depth else chance
         outputs: dict[int, Any] = {}
         for depth, block in enumerate(self.blocks, 1):
-            inputs = block(inputs)
+            with unchanged(outputs.get(depth - 1), f"depth {self.depth_choice!r}"):
+                inputs = block(inputs)
             if depth in by_depth:
                 outputs[depth] = inputs
         self._check_sizes(outputs)

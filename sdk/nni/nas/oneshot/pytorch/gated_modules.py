@@ -18,7 +18,7 @@ from nni.nas.nn.pytorch import InputChoice, LayerChoice, Repeat
 from nni.nas.nn.pytorch.inputs import check_inputs
 from nni.nas.oneshot.pytorch.architecture import ArchitectureWeights
 from nni.nas.oneshot.pytorch.differentiable_modules import Mixing, check_input_choice, weighted
-from nni.nas.oneshot.pytorch.supernet import HookResult, Memo, SuperModule
+from nni.nas.oneshot.pytorch.supernet import HookResult, Memo, SuperModule, unchanged
 
 Alternative = Callable[[int], Tensor]
 """Function of the position of an alternative that returns its output."""
@@ -74,7 +74,7 @@ class GatedLayerChoice(Gated, LayerChoice):
 
     def forward(self, *inputs: Any) -> Tensor:  # noqa: ANN401 - what candidates take
         """Return the output of the sampled candidate."""
-        return self.gated(self.label, _Recomputed(list(self), inputs))
+        return self.gated(self.label, _Recomputed(self.label, list(self), inputs))
 
 
 class GatedInputChoice(Gated, InputChoice):
@@ -99,18 +99,20 @@ class GatedRepeat(Gated, Repeat):
         assert isinstance(choice, Categorical)
         blocks = list(self.blocks)
         prefixes = [nn.Sequential(*blocks[:depth]) for depth in choice.values]
-        return self.gated(choice.label, _Recomputed(prefixes, (inputs,)))
+        return self.gated(choice.label, _Recomputed(choice.label, prefixes, (inputs,)))
 
 
 class _Recomputed:
     """Callable that computes the alternative of an index anew, from fixed inputs, at each call."""
 
-    def __init__(self, modules: Sequence[nn.Module], inputs: tuple[Any, ...]) -> None:
+    def __init__(self, label: str, modules: Sequence[nn.Module], inputs: tuple[Any, ...]) -> None:
+        self._label = label
         self._modules = modules
         self._inputs = inputs
 
     def __call__(self, index: int) -> Tensor:
-        output: Tensor = self._modules[index](*self._inputs)
+        with unchanged(self._inputs, self._label):
+            output: Tensor = self._modules[index](*self._inputs)
         return output
 
 

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nni.nas.nn.pytorch.parametrized import placed_like
+
 Arguments = Mapping[str, Any]
 """Keyword arguments of the constructor of a layer."""
 Plan = dict[str, Tensor]
@@ -202,15 +204,12 @@ def frozen_layer(slicing: LayerSlicing, storage: nn.Module, arguments: Arguments
         arguments: arguments of the size.
 
     Returns:
-        New layer on the device and in the mode of `storage`.
+        New layer in the mode and with the device and dtype of `storage`.
     """
-    layer = slicing.layer(**arguments)
+    layer = placed_like(slicing.layer(**arguments), storage)
     state = slicing.sliced_state(storage, arguments)
     layer.load_state_dict({name: value.detach().clone() for name, value in state.items()})
     for name, parameter in storage.named_parameters():
         if name in state:
             layer.get_parameter(name).requires_grad_(parameter.requires_grad)
-    example = next(iter(state.values()), None)
-    if example is not None:
-        layer.to(example.device)
-    return layer.train(storage.training)
+    return layer

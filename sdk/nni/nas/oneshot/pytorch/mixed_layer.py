@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from nni.mutable import LabeledMutable, Mutable, Sample, SampleValidationError
 from nni.nas.nn.pytorch import MutableModule, ParametrizedModule
+from nni.nas.nn.pytorch.parametrized import placed_like
 from nni.nas.oneshot.pytorch.alternatives import combinations
 from nni.nas.oneshot.pytorch.architecture import ArchitectureWeights, SampledPath
 from nni.nas.oneshot.pytorch.expectation import joint
@@ -27,17 +29,20 @@ class MixedLayer(SuperModule, MutableModule):
         slicing: rules of the type of the layer.
 
     Raises:
-        TypeError: an argument is mutable that the rules do not know, or depends on a number.
+        TypeError: an argument is mutable that the rules do not know, or depends on a number; or the
+            layer has a forward pass that the rules do not compute.
     """
 
     def __init__(self, layer: ParametrizedModule, slicing: LayerSlicing) -> None:
         super().__init__()
+        _check_forward(layer, slicing)
         self.slicing = slicing
         self.given: dict[str, Any] = dict(layer.trace_kwargs)
         self._check_searchable(type(layer).__name__)
         self.leaves: dict[str, LabeledMutable] = {**layer.simplify()}
         self.options = [self.arguments(sample) for sample in combinations(self.leaves.values())]
-        self.storage = slicing.storage(self.options).train(layer.training)
+        self.storage = placed_like(slicing.storage(self.options), layer)
+        self.training = layer.training
 
     def _check_searchable(self, kind: str) -> None:
         for name, value in self.given.items():
@@ -88,8 +93,9 @@ class PathMixedLayer(MixedLayer):
         self.path = path
         self._known: tuple[Sample, Arguments] | None = None
 
-    def forward(self, *inputs: Any) -> Any:  # noqa: ANN401 - what the layer takes
+    def forward(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what the layer takes
         """Return the output of the layer of the sampled size."""
+        inputs = positional(self.slicing.layer, args, kwargs)
         sample = self.path.sample
         known = self._known
         if known is None or known[0] is not sample:
@@ -116,11 +122,14 @@ class MixingLayer(MixedLayer):
         for leaf in self.leaves.values():
             weights.add_leaf(leaf)
         self._weights = (weights,)
+        parameter = next(self.storage.parameters(), None)
+        device = None if parameter is None else parameter.device
         for name, constant in slicing.plan(self.storage, self.options).items():
-            self.register_buffer(f"plan_{name}", constant, persistent=False)
+            self.register_buffer(f"plan_{name}", constant.to(device), persistent=False)
 
-    def forward(self, *inputs: Any) -> Any:  # noqa: ANN401 - what the layer takes
+    def forward(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what the layer takes
         """Return the expected output over all sizes."""
+        inputs = positional(self.slicing.layer, args, kwargs)
         weights = {label: self._weights[0].weights(label) for label in self.leaves}
         plan: dict[str, Tensor] = {
             name.removeprefix("plan_"): constant
@@ -129,6 +138,50 @@ class MixingLayer(MixedLayer):
         }
         chances = joint(weights, self.leaves)
         return self.slicing.mix(self.storage, self.options, plan, chances, inputs)
+
+
+def positional(
+    layer: type[nn.Module], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """Return the inputs of a call by position, with defaults between them; raise as the layer does.
+
+    Args:
+        layer: type of the layer.
+        args: positional inputs.
+        kwargs: named inputs.
+
+    Returns:
+        The inputs, up to the last one that is given.
+
+    Raises:
+        TypeError: the forward pass of the layer does not take these inputs.
+
+    Examples:
+        >>> positional(nn.MultiheadAttention, (1, 2, 3), {"need_weights": False})
+        (1, 2, 3, None, False)
+    """
+    if not kwargs:
+        return args
+    bound = inspect.signature(layer.forward).bind(None, *args, **kwargs)
+    bound.apply_defaults()
+    names = list(bound.arguments)
+    last = max(map(names.index, kwargs.keys() & set(names)), default=0)
+    if bound.kwargs:
+        raise TypeError(
+            f"inputs of {layer.__name__} in a supernet must have a position, got the keywords "
+            f"{', '.join(bound.kwargs)}"
+        )
+    return tuple(bound.arguments.values())[1 : max(last, len(args)) + 1]
+
+
+def _check_forward(layer: nn.Module, slicing: LayerSlicing) -> None:
+    """Raise TypeError if a subclass computes something else than the layer that the rules know."""
+    if type(layer).forward is not slicing.layer.forward:
+        raise TypeError(
+            f"its class overrides forward of {slicing.layer.__name__}, which shared weights would "
+            "not compute; call the layer from a module of your own, or register rules for the "
+            "class by register_layer_slicing"
+        )
 
 
 def path_layer_hook(

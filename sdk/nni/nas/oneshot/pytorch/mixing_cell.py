@@ -13,7 +13,7 @@ from nni.nas.nn.pytorch import Cell, MutableModule
 from nni.nas.nn.pytorch.base import recursive_freeze
 from nni.nas.oneshot.pytorch.architecture import ArchitectureWeights
 from nni.nas.oneshot.pytorch.cell_operators import built_operators
-from nni.nas.oneshot.pytorch.supernet import SuperModule
+from nni.nas.oneshot.pytorch.supernet import SuperModule, unchanged
 from nni.nas.space import model_context
 
 NONE = "none"
@@ -58,7 +58,8 @@ class MixingCell(SuperModule, MutableModule):
                 nn.ModuleDict(built_operators(cell, node, 0, read)) for read in range(node)
             )
             for node in range(self.first_node, self.first_node + cell.num_nodes)
-        )
+        ).train(cell.training)
+        self.training = cell.training
         for node, read, operators in self._named_edges():
             weights.add_choice(edge_label(self.label, node, read), [*operators, NONE])
         cell.ops, cell.inputs = nn.ModuleList(), nn.ModuleList()  # the edges take their place
@@ -113,7 +114,8 @@ class MixingCell(SuperModule, MutableModule):
             for read, operators in enumerate(edges):
                 chances = weights.weights(edge_label(self.label, node, read)).unbind()
                 for chance, operator in zip(chances, operators.children(), strict=False):
-                    part = chance * operator(states[read])
+                    with unchanged(states[read], self.label):
+                        part = chance * operator(states[read])
                     total = part if total is None else total + part
             states.append(total)
         merged = torch.cat(states[self.first_node :], self._cell[0].concat_dim)
@@ -176,6 +178,8 @@ class MixingCell(SuperModule, MutableModule):
             operators = frozen.ops[node - self.first_node]
             assert isinstance(operators, nn.ModuleList)
             operators[index] = recursive_freeze(operator, sample)[0]
+        for part in (frozen, frozen.ops, *frozen.ops, *frozen.inputs.modules()):
+            part.training = self.training  # others are in the supernet, too
         return frozen
 
     @staticmethod

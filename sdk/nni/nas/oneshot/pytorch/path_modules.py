@@ -169,6 +169,7 @@ def _path_cell(cell: Cell, path: SampledPath) -> PathCell:
         for node, choices in enumerate(cell.inputs, cell.num_predecessors):
             assert isinstance(choices, nn.ModuleList)
             made.ops.append(nn.ModuleList(_operators(cell, node, choices, path)))
+        made.ops.train(cell.training)
     return made
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
+from nni.mutable import Mutable, MutableAnnotation
 from nni.nas.nn.pytorch import ModelSpace, MutableModule
 
 Memo = dict[str, Any]
@@ -23,6 +25,39 @@ Converted = TypeVar("Converted", bound=nn.Module)
 
 class SuperModule:
     """Mark of modules that compute several architectures with shared weights."""
+
+
+@contextmanager
+def unchanged(inputs: object, label: str) -> Iterator[None]:
+    """Raise RuntimeError if a block changes a tensor in place that other alternatives read, too.
+
+    Args:
+        inputs: tensor, or tuples, lists and dicts of such.
+        label: name of the choice, for the error.
+
+    Yields:
+        Once.
+
+    Raises:
+        RuntimeError: a tensor was changed.
+    """
+    before = [(one, one._version) for one in _tensors(inputs) if not one.is_inference()]  # noqa: SLF001 - torch counts changes there
+    yield
+    if any(one._version != version for one, version in before):  # noqa: SLF001 - as above
+        raise RuntimeError(
+            f"an alternative of {label!r} changes its input in place, which the others read, too; "
+            "construct its first layer with inplace=False"
+        )
+
+
+def _tensors(value: object) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _tensors(list(value.values()))
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from _tensors(one)
 
 
 def converted(kind: type[Converted], module: nn.Module, **attributes: object) -> Converted:
@@ -148,6 +183,32 @@ def refuse_remaining(
             "by mutation_hooks or extra_oneshot_hooks of the space"
         )
     return None
+
+
+def labels_without_effect(root: nn.Module) -> list[str]:
+    """Return the labels that a space has registered and no super-module inside depends on.
+
+    The constructor of the space has used their values, so that the supernet has only the default.
+
+    Args:
+        root: converted model space.
+    """
+    registered: dict[str, None] = {}
+    reached: set[str] = set()
+    for module in root.modules():
+        if isinstance(module, SuperModule) and isinstance(module, Mutable):
+            reached.update(module.simplify())
+        elif isinstance(module, ModelSpace):
+            for mutable in module.mutables:
+                leaves = mutable.simplify().items()
+                registered.update(
+                    {
+                        label: None
+                        for label, leaf in leaves
+                        if not isinstance(leaf, MutableAnnotation)
+                    }
+                )
+    return [label for label in registered if label not in reached]
 
 
 def is_supernet(model_space: object) -> bool:

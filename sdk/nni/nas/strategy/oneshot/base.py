@@ -18,6 +18,7 @@ from nni.nas.execution import ExecutionEngine, SequentialExecutionEngine
 from nni.nas.oneshot.pytorch.supernet import (
     MutationHook,
     is_supernet,
+    labels_without_effect,
     mutate,
     refuse_remaining,
 )
@@ -210,6 +211,15 @@ class OneShotStrategy(Strategy):
             refuse_remaining,
         ]
         mutate(model_space, hooks, {}, arguments)
+        unused = labels_without_effect(model_space)
+        if unused:
+            warnings.warn(
+                f"{', '.join(map(repr, unused))} of {type(model_space).__name__} have no effect in "
+                f"{type(self).__name__}: its constructor used their default values; make modules "
+                "of all values the candidates of a LayerChoice, or use a multi-trial strategy",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         model_space.is_supernet = True
         self._supernet = model_space
         self.after_mutation(model_space)

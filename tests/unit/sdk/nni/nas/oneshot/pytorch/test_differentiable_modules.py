@@ -136,3 +136,24 @@ def test_depths_whose_outputs_differ_in_size_are_refused_with_the_sizes() -> Non
 
     with pytest.raises(TypeError, match=r"keep the sizes .* \(\(1,\), \(1,\)\) at depth 1"):
         space.blocks((INPUT, INPUT))
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        LayerChoice([nn.Identity(), nn.ReLU(inplace=True)], label="act"),
+        Repeat(lambda _: nn.ReLU(inplace=True), (1, 2), label="depth"),
+    ],
+    ids=["layers", "depths"],
+)
+def test_alternatives_that_change_a_shared_tensor_are_refused(network: nn.Module) -> None:
+    class Net(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = network
+
+    space = Net()
+    as_mixture(space)
+
+    with pytest.raises(RuntimeError, match="changes its input in place"):
+        space.part(torch.ones(1) * 2)

@@ -161,3 +161,16 @@ def test_alternatives_that_return_several_tensors_are_refused() -> None:
 
     with pytest.raises(TypeError, match=r"'choice' must return one tensor .* got tuple"):
         space(torch.ones(1))
+
+
+def test_candidate_that_changes_its_input_in_place_is_refused() -> None:
+    class Net(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = LayerChoice([nn.ReLU(inplace=True)], label="act")
+
+    space = Net()
+    mutate(space, [gated_hook], {}, {"architecture": GatedWeights()})
+
+    with pytest.raises(RuntimeError, match="'act' changes its input in place"):
+        space.layer(torch.ones(1))

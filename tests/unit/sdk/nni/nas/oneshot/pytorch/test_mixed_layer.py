@@ -1,5 +1,6 @@
 """Layers with mutable arguments in a supernet."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,8 +8,14 @@ import torch
 from torch import nn
 
 import nni
-from nni.nas.nn.pytorch import ModelSpace, MutableConv2d, MutableLeakyReLU, MutableLinear
-from nni.nas.oneshot.pytorch.mixed_layer import MixingLayer, PathMixedLayer
+from nni.nas.nn.pytorch import (
+    ModelSpace,
+    MutableConv2d,
+    MutableLeakyReLU,
+    MutableLinear,
+    MutableMultiheadAttention,
+)
+from nni.nas.oneshot.pytorch.mixed_layer import MixingLayer, PathMixedLayer, positional
 from nni.nas.oneshot.pytorch.slicing_registry import slicing_of
 from tests.unit.sdk.nni.nas.oneshot.pytorch.supernets import as_mixture, as_path
 
@@ -94,3 +101,73 @@ def test_layer_of_too_many_labels_is_refused_with_its_name() -> None:
 
     with pytest.raises(TypeError, match=r"MutableLinear at 'layer' .* got 100000 of 5 labels"):
         as_path(Wide())
+
+
+class Attention(ModelSpace):
+    def __init__(self) -> None:
+        super().__init__()
+        heads = nni.choice("heads", [1, 2])
+        self.attention = MutableMultiheadAttention(4, heads, batch_first=True)
+
+    def forward(self, inputs: Any) -> Any:
+        output, weights = self.attention(inputs, inputs, inputs, need_weights=False)
+        assert weights is None
+        return output
+
+
+@pytest.mark.parametrize("convert", [as_path, as_mixture])
+def test_layers_take_named_inputs_as_layers_of_torch_do(convert: Callable[..., Any]) -> None:
+    space = Attention()
+    convert(space)
+
+    output = space(torch.ones(2, 3, 4))
+
+    assert output.shape == (2, 3, 4)
+
+
+def test_inputs_that_the_layer_does_not_take_are_refused() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'mask'"):
+        positional(nn.Linear, (1,), {"mask": 2})
+    with pytest.raises(TypeError, match="must have a position, got the keywords scale"):
+        positional(_Named, (1,), {"scale": 2})
+
+
+class _Named(nn.Module):
+    def forward(self, inputs: Any, *, scale: float = 1.0) -> Any:
+        return inputs * scale
+
+
+class _Doubled(MutableLinear):
+    def forward(self, inputs: Any) -> Any:
+        return 2 * super().forward(inputs)
+
+
+def test_layer_with_a_forward_pass_of_its_own_is_refused() -> None:
+    class Own(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = _Doubled(2, nni.choice("width", [1, 2]))
+
+    with pytest.raises(TypeError, match=r"_Doubled at 'layer'.* overrides forward of Linear"):
+        as_path(Own())
+
+
+@pytest.mark.parametrize("convert", [as_path, as_mixture])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("first", [True, False])
+def test_dtype_and_mode_survive_the_conversion_and_the_freezing(
+    convert: Callable[..., Any], dtype: torch.dtype, first: bool
+) -> None:
+    space = Convolution()
+    if first:
+        space.to(dtype).eval()
+        convert(space)
+    else:
+        convert(space)
+        space.to(dtype).eval()
+    inputs = torch.ones(1, 2, 4, 4, dtype=dtype)
+
+    frozen = space.freeze({"size": 3, "width": 2})
+
+    assert (space(inputs).dtype, frozen(inputs).dtype) == (dtype, dtype)
+    assert not any(one.training for one in (*space.modules(), *frozen.modules()))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from nni.nas.nn.pytorch import Cell, ModelSpace
 from nni.nas.oneshot.pytorch.mixing_cell import MixingCell, edge_label, strongest
@@ -107,3 +108,32 @@ def test_wrong_number_of_inputs_is_refused() -> None:
 
     with pytest.raises(ValueError, match="must be 2 tensors, got 1"):
         space.cells[0](torch.ones(1, 1))
+
+
+def test_cell_keeps_mode_and_dtype_of_the_one_that_it_replaces() -> None:
+    space = _space(Cell([lambda *_: nn.Linear(2, 2)], 1, label="cell"))
+    space.eval().double()
+    as_mixture(space)
+
+    frozen = space.cell.freeze({"cell/op_1_0": "0", "cell/input_1_0": [0]})
+
+    for network in (space, frozen):
+        assert not any(module.training for module in network.modules())
+        assert {one.dtype for one in network.parameters()} == {torch.float64}
+
+
+def test_operator_that_changes_its_input_in_place_is_refused() -> None:
+    space = _space(Cell([nn.ReLU(inplace=True)], 1, label="cell"))
+    as_mixture(space)
+
+    with pytest.raises(RuntimeError, match="'cell' changes its input in place"):
+        space.cell(torch.ones(1, 2))
+
+
+def _space(cell: Cell) -> Any:
+    class Net(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = cell
+
+    return Net()

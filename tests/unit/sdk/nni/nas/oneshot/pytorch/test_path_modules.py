@@ -141,3 +141,16 @@ def test_candidates_take_any_arguments() -> None:
     as_path(space)
 
     assert space.layer(torch.tensor(2.0), second=3.0) == 6
+
+
+def test_operators_by_input_keep_mode_and_dtype_of_the_cell() -> None:
+    class Net(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = Cell([lambda *_: nn.Linear(2, 2)], 1, label="cell")
+
+    space = Net().eval().double()
+    as_path(space)
+
+    assert not any(module.training for module in space.modules())
+    assert {one.dtype for one in space.parameters()} == {torch.float64}

@@ -7,14 +7,17 @@ import torch
 from torch import nn
 
 import nni
-from nni.nas.nn.pytorch import LayerChoice, ModelSpace, MutableReLU
+from nni.mutable import ExpressionConstraint, ensure_frozen
+from nni.nas.nn.pytorch import LayerChoice, ModelSpace, MutableLinear, MutableReLU
 from nni.nas.oneshot.pytorch.path_modules import PathLayerChoice
 from nni.nas.oneshot.pytorch.supernet import (
     converted,
     is_supernet,
+    labels_without_effect,
     mutate,
     refuse_remaining,
     replaced,
+    unchanged,
 )
 from tests.unit.sdk.nni.nas.oneshot.pytorch.supernets import Branches, as_path
 
@@ -112,3 +115,31 @@ def test_only_converted_spaces_are_supernets() -> None:
     assert not is_supernet(space)
     as_path(space)
     assert is_supernet(space)
+
+
+def test_change_of_a_shared_input_in_place_is_refused() -> None:
+    inputs = {"first": [torch.ones(1)]}
+
+    with (
+        pytest.raises(RuntimeError, match=r"'act' changes its input in place.*inplace=False"),
+        unchanged(inputs, "act"),
+    ):
+        inputs["first"][0].add_(1)
+    with torch.inference_mode(), unchanged(torch.ones(1), "act"):
+        assert torch.is_inference_mode_enabled()
+
+
+def test_labels_that_no_module_depends_on_are_found() -> None:
+    class Used(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            size = self.add_mutable(nni.choice("size", [1, 2]))
+            self.add_mutable(ExpressionConstraint(size < 3, label="limit"))
+            width = self.add_mutable(nni.choice("width", [1, 2]))
+            self.pool = nn.AdaptiveAvgPool1d(ensure_frozen(size))
+            self.layer = MutableLinear(1, width)
+
+    space = Used()
+    as_path(space)
+
+    assert labels_without_effect(space) == ["size"]

@@ -31,7 +31,8 @@ def test_label_of_the_space_itself_has_logits() -> None:
             self.layer = MutableLinear(2, nni.choice("width", [1, 2]))
 
     strategy = DARTS()
-    strategy.mutate_model(Registered())
+    with pytest.warns(RuntimeWarning, match="'unused' of Registered have no effect in DARTS"):
+        strategy.mutate_model(Registered())
 
     assert set(strategy.architecture.values) == {"unused", "width"}
 
