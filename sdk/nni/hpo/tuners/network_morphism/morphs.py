@@ -167,8 +167,7 @@ def wider(graph: Graph, index: int, width: int) -> Graph | None:
         width: more than it has.
 
     Returns:
-        The child; None if the output of the network, a concatenation or the input would have to
-        change.
+        The child; None if a concatenation or the input would have to change.
     """
     widths = {index: width}
     while True:
@@ -178,7 +177,7 @@ def wider(graph: Graph, index: int, width: int) -> Graph | None:
             return Graph(graph.input_shape, tuple(layers), history)
         for node in addends:
             sources = _sources(graph, node)
-            if sources is None or len(graph.layers) - 1 in sources:
+            if sources is None:
                 return None
             widths |= dict.fromkeys(sources, wanted)
 
