@@ -247,7 +247,12 @@ class AMCPruner(SearchPruner):
 
     def _environment(self) -> tuple[Environment, dict[str, Ids]]:
         """Return the environment, and the units of the input channels of each layer."""
-        model = self.unwrap_model()
+        try:
+            return self._traced_environment(self.unwrap_model())
+        finally:  # a model that cannot be traced is wrapped, too
+            self.wrap_model()
+
+    def _traced_environment(self, model: nn.Module) -> tuple[Environment, dict[str, Ids]]:
         batch = self._first_batch()
         dependencies = find_dependencies(model, batch)
         _, _, counted = count_flops_params(model, batch, verbose=False)
@@ -263,7 +268,6 @@ class AMCPruner(SearchPruner):
             for one in layers
             if one.channels.name in decided
         }
-        self.wrap_model()
         return environment, inputs
 
     def _check_length(self, decisions: int) -> None:

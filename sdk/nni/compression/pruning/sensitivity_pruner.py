@@ -153,11 +153,18 @@ class SensitivityPruner(SearchPruner):
 
         Raises:
             OSError: the file cannot be read.
+            ValueError: it is no such file; the text names file and line.
         """
         return load_sensitivity(filepath)
 
     def search(self) -> None:
         """Measure sensitivities, prune and tune, in turn, to the sparsity or as far as possible."""
+        try:
+            self._search()
+        finally:  # also after an error of the evaluator
+            self.wrap_model()
+
+    def _search(self) -> None:
         # The analysis prunes with pruners of this package, which is being imported until then.
         from nni.compression.pruning.sensitivity_analysis import SensitivityAnalysis
 
@@ -179,7 +186,6 @@ class SensitivityPruner(SearchPruner):
             self.history.append((baseline, 1 - self.current_sparsity()))
             _logger.info("metric %s, sparsity %.4f", baseline, self.current_sparsity())
             self._write_checkpoint(len(self.history), sensitivities)
-        self.wrap_model()
 
     def _sensitivities(self, analysis: SensitivityAnalysis) -> Metrics:
         if self._resumed is not None:
@@ -305,14 +311,26 @@ def load_sensitivity(filepath: str | Path) -> Metrics:
 
     Raises:
         OSError: the file cannot be read.
+        ValueError: it is no such file; the text names file and line.
     """
-    with Path(filepath).open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
-    sparsities = [float(one) for one in header[1:]]
-    return {
-        name: dict(zip(sparsities, map(float, values), strict=False))  # rows may be short
-        for name, *values in rows
-    }
+    path, line = Path(filepath), 1
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.reader(file)
+            _, *header = next(reader, [])  # an empty file has not even the first title
+            sparsities = [float(one) for one in header]
+            found = {}
+            for row in reader:
+                line = reader.line_num
+                name, *values = row
+                # Rows may be short.
+                found[name] = dict(zip(sparsities, map(float, values), strict=False))
+    except (ValueError, csv.Error) as error:
+        raise ValueError(
+            f"{path}, line {line} must be of a file of SensitivityAnalysis.export, with a layer's "
+            f"name and numbers: {error}; export it again, or leave it out"
+        ) from error
+    return found
 
 
 def _write_sensitivity(path: Path, sensitivities: Metrics) -> None:

@@ -83,6 +83,16 @@ def test_the_smaller_model_has_the_best_reward_and_keeps_the_budget() -> None:
     assert evaluator(BATCHES, one) == pytest.approx(found, abs=1e-3)
 
 
+def test_model_is_wrapped_after_an_error_of_its_trace() -> None:
+    one = model()
+    amc = pruner(one, val_loader=[(torch.zeros(1, 7, 4, 4), None)])  # it has 3 channels
+
+    with pytest.raises(RuntimeError):
+        amc.compress()
+
+    assert "stem.module" in dict(one.named_modules())
+
+
 def test_modules_keep_their_own_modes() -> None:
     one = model()
     one.train().norm.eval()

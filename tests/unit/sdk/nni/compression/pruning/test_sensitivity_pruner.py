@@ -144,6 +144,44 @@ def test_short_rows_of_sensitivities_are_read(tmp_path: Path) -> None:
     assert found == {"a": {0.1: 0.9}, "b": {0.1: 0.9, 0.2: 0.8}}
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"layername,0.1\r\na,0.9\r\nb,high\r\n", 3),
+        (b"layername,much\r\n", 1),
+        (b"layername,0.1\r\n\r\n", 2),
+        (b"layername,0.1\r\n\xff,0.9\r\n", 1),
+    ],
+)
+def test_file_of_something_else_is_refused_by_file_and_line(
+    content: bytes, line: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "found.csv"
+    path.write_bytes(content)
+
+    with pytest.raises(ValueError, match=rf"found\.csv, line {line} must be of a file of Sens"):
+        load_sensitivity(path)
+
+
+def test_empty_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "found.csv"
+    path.touch()
+
+    with pytest.raises(ValueError, match=r"found\.csv, line 1 must be"):
+        load_sensitivity(path)
+
+
+def test_model_is_wrapped_after_an_error_of_the_evaluator() -> None:
+    one = model()
+    calls = iter([0.9])
+    pruner = SensitivityPruner(one, CONVS, lambda _: next(calls))
+
+    with pytest.raises(StopIteration):
+        pruner.compress()
+
+    assert "0.module" in dict(one.named_modules())
+
+
 def test_a_metric_that_is_no_number_counts_as_a_fall() -> None:
     measured = {"a": {0.1: 0.9, 0.2: math.nan, 0.3: 0.9}, "b": {0.1: 0.9, 0.2: 0.9, 0.3: 0.9}}
 
