@@ -4,11 +4,12 @@ import { render } from "preact";
 
 import { Client, errorMessage } from "./api/client";
 import type { Version } from "./api/records";
-import { Page } from "./page";
+import { Page, fetchView } from "./page";
 
 const root = document.getElementById("page")!;
 
 async function start(): Promise<void> {
+  fetchView();
   const version = await new Client("").installation<Version>("version");
   root.replaceChildren();
   render(<Page first={version} />, root);

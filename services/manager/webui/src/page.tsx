@@ -1,6 +1,6 @@
 // The page: header, selected view, and the details of a trial above it.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { Version } from "./api/records";
 import { ConnectionBanner } from "./components/connection_banner";
@@ -43,6 +43,11 @@ const VIEW_PARTS = {
 };
 const TrialDetails = deferred(() => import("./views/trial_details").then((it) => it.TrialDetails));
 
+/** Fetch the code of the view that the address names; a failure waits for its use. */
+export function fetchView(): void {
+  void VIEW_PARTS[locationOf(location, true).view].code.fetch().catch(() => undefined);
+}
+
 export function Page({ first }: { first: Version }) {
   const [version, setVersion] = useState(first);
   const id = new URLSearchParams(location.search).get("id") ?? "";
@@ -50,7 +55,6 @@ export function Page({ first }: { first: Version }) {
   const store = useMemo(() => new Store(id), [id]);
   const [place, setPlace] = useState<PageLocation>(() => locationOf(location, bound));
   const latest = useRef(place);
-  useMemo(() => void VIEW_PARTS[place.view].code.fetch().catch(() => undefined), []);
   useEffect(() => fetchOthers(store), [store]);
   const [note, setNote] = useState<{ text: string; kind: "error" | "done" } | null>(null);
   const [theme, setTheme] = useTheme();
@@ -63,7 +67,8 @@ export function Page({ first }: { first: Version }) {
     addEventListener("popstate", back);
     return () => removeEventListener("popstate", back);
   }, [bound]);
-  useEffect(() => {
+  // Before the first paint: its requests are what the view waits for.
+  useLayoutEffect(() => {
     if (bound) void store.open();
   }, [store, bound]);
   useEffect(() => {

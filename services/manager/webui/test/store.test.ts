@@ -91,3 +91,30 @@ test("many trials are parsed in parts, and appear together", async () => {
   expect(sizes.has(600)).toBe(true);
   expect([...sizes].filter((size) => size > 0 && size < 600)).toEqual([]);
 });
+
+test("the first request of the list asks for few trials, the next ones for many", async () => {
+  const asked: string[] = [];
+  vi.stubGlobal("fetch", async (url: string) => {
+    const isList = url.includes("order=sequence");
+    if (!isList) return respond(url);
+    asked.push(url.split("?")[1]!);
+    const number = asked.length;
+    const query = url.split("?")[1]!.replace(/&cursor=.*/, "");
+    const headers: Record<string, string> =
+      number < 3 ? { link: `<trial-jobs?${query}&cursor=c${number}>; rel="next"` } : {};
+    return new Response(JSON.stringify([trial(number, number).record]), { headers });
+  });
+  const store = new Store("exp00001");
+  const opened = store.open();
+  await vi.advanceTimersByTimeAsync(1_000);
+  await opened;
+
+  const list = "order=sequence&descending=true";
+  expect(asked).toEqual([
+    `limit=200&${list}`,
+    `limit=1000&${list}&cursor=c1`,
+    `limit=1000&${list}&cursor=c2`,
+  ]);
+  expect(store.complete).toBe(true);
+  expect(store.trials.size).toBe(3);
+});

@@ -1,4 +1,4 @@
-"""ASGI middleware that compresses JSON responses and files of the page by gzip.
+"""ASGI middleware that compresses JSON responses and documents by gzip.
 
 Logs and event streams pass unchanged: compression would hold back what a reader waits for.
 """
@@ -15,13 +15,12 @@ from svc_common.large_work import off_loop
 
 SMALLEST_BYTES: Final = 1_024
 """Smallest whole body to compress: below it, the packets are as many."""
-_LEVEL: Final = 4
-"""Compresses records to about an eighth, at some 80 MB/s on one core."""
+_LEVEL: Final = 1
+"""Compresses records to about a fifth at 200 MB/s; level 4 saves 8 % more for twice the time."""
 _GZIP: Final = 31
 """Window bits of zlib that write the header of gzip."""
-_TYPES: Final = frozenset(
-    {"application/json", "text/html", "text/javascript", "text/css", "image/svg+xml"}
-)
+_TYPES: Final = frozenset({"application/json", "text/html"})
+"""Files of the page compress themselves once, see `page.py`."""
 
 
 class CompressionMiddleware:

@@ -6,6 +6,7 @@ page needs no Node.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -18,6 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as HttpRoute
 
 from svc_common.errors import ServiceError
+from svc_manager.web.listeners.compression import SMALLEST_BYTES, accepts_gzip
 from svc_manager.web.listeners.endpoints import head_of
 from svc_manager.web.listeners.error_page import refusal
 from svc_manager.web.page_access import LIFETIME_S
@@ -64,15 +66,27 @@ def _content(path: Path) -> bytes:
     return path.read_bytes()
 
 
+@cache
+def _compressed(path: Path) -> bytes:
+    """Return the gzip of a file, made once: every view consists of several files."""
+    return gzip.compress(_content(path), mtime=0)
+
+
 def _file_endpoint(path: Path, caching: str) -> Callable[[Request], Awaitable[Response]]:
     content = _content(path)
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-    headers = {"ETag": tag, "Cache-Control": caching}
+    headers = {"ETag": tag, "Cache-Control": caching, "Vary": "Accept-Encoding"}
+    media_type = _MEDIA_TYPES[path.suffix]
 
     async def serve(request: Request) -> Response:
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(content, media_type=_MEDIA_TYPES[path.suffix], headers=headers)
+        if len(content) < SMALLEST_BYTES or not accepts_gzip(
+            request.headers.get("accept-encoding", "")
+        ):
+            return Response(content, media_type=media_type, headers=headers)
+        encoded = {**headers, "Content-Encoding": "gzip"}
+        return Response(_compressed(path), media_type=media_type, headers=encoded)
 
     return serve
 

@@ -22,6 +22,9 @@ const BATCH_MS = 250;
 const STATUS_MS = 20_000;
 /** Maximum number of trials that one request names. */
 const MAX_IDS = 200;
+/** Trials of the first request: more than a window shows, and there in a fifth of the time. */
+const FIRST_PAGE = 200;
+/** Trials of each further request. */
 const PAGE = 1_000;
 /** Records that are parsed without a pause: a few milliseconds. */
 const PARSED_AT_ONCE = 250;
@@ -249,12 +252,12 @@ export class Store {
   }
 
   private async loadTrials(): Promise<void> {
-    let path: string | null = `trial-jobs?limit=${PAGE}&order=sequence&descending=true`;
+    let path: string | null = `trial-jobs?limit=${FIRST_PAGE}&order=sequence&descending=true`;
     while (path) {
       const page: Page<TrialRecord> = await this.client.page(path);
       await this.putAll(page.items);
       this.total = page.total;
-      path = page.next;
+      path = page.next?.replace(`limit=${FIRST_PAGE}&`, `limit=${PAGE}&`) ?? null;
       const shown = this.newestLoaded;
       this.newestLoaded = true;
       this.complete ||= path === null;

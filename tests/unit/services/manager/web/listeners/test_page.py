@@ -57,6 +57,18 @@ async def test_files_with_hashed_names_are_kept_and_the_document_is_not(site: Si
     assert script.headers["content-type"].startswith("text/javascript")
 
 
+async def test_files_are_compressed_once_for_clients_that_accept_it(site: Site) -> None:
+    script = f"/{_script((await site.anonymous.get('/oview')).text)}"
+    plain = await site.anonymous.get(script, headers={"Accept-Encoding": "br"})
+    packed = await site.anonymous.get(script, headers={"Accept-Encoding": "gzip"})
+
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content) / 2
+    assert packed.content == plain.content
+    assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
+
+
 async def test_page_reads_only_documented_fields(site: Site) -> None:
     components = (await site.anonymous.get(f"{API}/openapi.json")).json()["components"]["schemas"]
     source = (SOURCES / "api" / "records.ts").read_text()
