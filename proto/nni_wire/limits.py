@@ -25,6 +25,9 @@ METRIC_LIMIT_BYTES: Final = 1_000_000
 SEARCH_SPACE_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """Longest JSON text of a search space."""
 
+START_LIMIT_S: Final = 300.0
+"""Longest start of the services of a machine, while they make progress."""
+
 VALUE_DEPTH_LIMIT: Final = 30
 """Deepest nesting of a value.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import select
 import signal
@@ -26,10 +27,15 @@ from nni.experiment.errors import (
     ServiceFailedError,
     UnreachableError,
 )
+from nni_wire.limits import START_LIMIT_S
+
+_logger = logging.getLogger(__name__)
 
 SUPERVISOR_MODULE: Final = "svc_standalone"
-_START_TIMEOUT_S: Final = 90.0
+_START_TIMEOUT_S: Final = START_LIMIT_S + 30.0
 """A little more than the supervisor gives its children."""
+_SLOW_START_S: Final = 60.0
+"""Longest time without progress that the supervisor gives its children."""
 _STOP_TIMEOUT_S: Final = 30.0
 _LOG_TAIL_LINES: Final = 15
 _READ_BYTES: Final = 65536
@@ -168,12 +174,27 @@ def supervisor_log() -> Path:
     return nni_home() / "log" / "supervisor.log"
 
 
-def _ready_line(fd: int) -> bytes:
-    """Return what the supervisor wrote until its first newline, its end, or the time limit."""
-    deadline = time.monotonic() + _START_TIMEOUT_S
+def _ready_line(
+    fd: int, *, slow_s: float = _SLOW_START_S, limit_s: float = _START_TIMEOUT_S
+) -> bytes:
+    """Return what the supervisor wrote until its first newline, its end, or the time limit.
+
+    A start that is slow, while the children make progress, is logged once as a warning.
+    """
+    started_s = time.monotonic()
+    deadlines = [started_s + slow_s, started_s + limit_s]
     line = b""
     while b"\n" not in line:
-        readable, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
+        timeout_s = max(0.0, deadlines[0] - time.monotonic())
+        readable, _, _ = select.select([fd], [], [], timeout_s)
+        if not readable and len(deadlines) > 1:
+            del deadlines[0]
+            _logger.warning(
+                "the services are starting for %g s, since this machine is busy; they get up to "
+                "%g s while they make progress; see %s",
+                *(slow_s, START_LIMIT_S, supervisor_log()),
+            )
+            continue
         piece = os.read(fd, _READ_BYTES) if readable else b""
         if not piece:
             break

@@ -123,6 +123,15 @@ class Child:
         """Seconds since the start."""
         return self._loop.time() - self._started_s
 
+    @property
+    def cpu_s(self) -> float:
+        """CPU time that the process and its ended children have used, in seconds; 0.0: unknown."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            return 0.0
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
     async def ready(self) -> Mapping[str, str] | None:
         """Wait for the readiness report; return its fields, or None if the child ended first."""
         await wait_first(asyncio.shield(self._ready), asyncio.shield(self._ended))

@@ -8,13 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from nni_wire.limits import START_LIMIT_S
 from svc_common import environment
 from svc_common.entry_point import memory_file
 from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_standalone.endpoint import SUPERVISOR_LOCK, Endpoint, Lock, read_endpoint
 from svc_standalone.settings import NNI_HTTP_PORT
 
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = START_LIMIT_S + 30.0
 """A little more than the supervisor allows its children."""
 
 

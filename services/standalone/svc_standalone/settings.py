@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from nni_wire.folders import BUS_FOLDER
+from nni_wire.limits import START_LIMIT_S
 from svc_common import environment
 from svc_common.errors import InvalidArgumentError
 
@@ -36,6 +37,9 @@ class Settings:
     durability: Durability = Durability.POWER
     """What the bus's data survive."""
     start_timeout_s: float = 60.0
+    """Longest time of a start without progress: no service has become ready, and those that are not
+    use no CPU time; in seconds."""
+    start_limit_s: float = START_LIMIT_S
     """Time limit until all services are ready, in seconds."""
     hung_after_s: float = 60.0
     """Time without a sign of its event loop, or without a PONG of the bus, after which a child

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from asyncio import TaskGroup
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
 from nni_wire.folders import BUS_ROOM_BYTES
@@ -11,12 +11,13 @@ from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_common.logs import get_logger
 from svc_common.messaging.bus_disk import HaltSign, disk_trouble
-from svc_common.tasks import TaskOwner
+from svc_common.tasks import TaskOwner, wait_first
 from svc_standalone.children import Child, Command
 from svc_standalone.fork_server import ForkServer
 from svc_standalone.restarts import RestartState
 from svc_standalone.settings import Settings
 from svc_standalone.silence import Silence
+from svc_standalone.start_progress import StartProgress
 
 _FAILED_STARTS_LIMIT = 3
 """Failed starts of a child, before all are ready, that end the start of the local shape."""
@@ -77,7 +78,8 @@ class Supervisor:
 
         Raises:
             FailedPreconditionError: a child repeatedly ends before it is ready.
-            UnavailableError: the children are not ready within the time limit.
+            UnavailableError: the children make no progress any more, or are not ready within the
+                time limit.
         """
         loop = asyncio.get_running_loop()
         for name in self._commands:
@@ -87,19 +89,49 @@ class Supervisor:
             self._facts[name] = loop.create_future()
             self._tasks.start(self._run_forever(name), f"run {name}")
         try:
-            async with asyncio.timeout(self._settings.start_timeout_s):
-                await asyncio.gather(*(asyncio.shield(one) for one in self._facts.values()))
-        except TimeoutError as error:
-            late = [name for name, future in self._facts.items() if not future.done()]
-            raise UnavailableError(
-                f"not ready after {self._settings.start_timeout_s:g} s: {', '.join(late)}; "
-                f"see {self._settings.logs}"
-            ) from error
+            await self._until_ready()
+            await asyncio.gather(*(asyncio.shield(one) for one in self._facts.values()))
         finally:
             if self._forks is not None:
                 self._forks.close()
         self._up = True
         return {name: future.result() for name, future in self._facts.items()}
+
+    async def _until_ready(self) -> None:
+        """Wait until all children are ready, as long as they make progress.
+
+        Raises:
+            UnavailableError: they make none, or the limit of a start is reached.
+        """
+        settings, clock = self._settings, self._clock
+        every_s = min(settings.health_every_s, settings.start_timeout_s / 4)
+        started_s = clock.monotonic_s()
+        progress = StartProgress(
+            settings.start_timeout_s, settings.start_limit_s, 4 * every_s, started_s
+        )
+        announced = False
+        while waiting := [name for name, future in self._facts.items() if not future.done()]:
+            changes = [self._facts[name] for name in waiting]
+            await wait_first(
+                asyncio.wait(changes, return_when=asyncio.FIRST_COMPLETED), clock.sleep(every_s)
+            )
+            ready = sum(future.done() for future in self._facts.values())
+            now_s = clock.monotonic_s()
+            is_over = progress.is_over(now_s, ready, self._cpu_of(waiting))
+            if is_over and ready < len(self._facts):
+                raise UnavailableError(
+                    f"not ready after {now_s - started_s:.3g} s: {', '.join(waiting)}; "
+                    f"see {settings.logs}"
+                )
+            if not announced and now_s - started_s >= settings.start_timeout_s:
+                announced = True
+                get_logger().warning("start is slow and goes on", waits_for=waiting)
+
+    def _cpu_of(self, waiting: Iterable[str]) -> dict[int, float]:
+        """Return the CPU time of the children that are not ready, and of the first one."""
+        names = {self._first, *waiting}
+        found = [child for name, child in self._children.items() if name in names and child.running]
+        return {child.pid: child.cpu_s for child in found}
 
     async def stop(self) -> None:
         """Stop restarts, then the services concurrently, then the bus; by TERM, later KILL."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from nni.experiment import local_shape
 from nni.experiment.endpoint import endpoint_path, read_endpoint
 from nni.experiment.errors import RefusedError, ServiceFailedError, UnreachableError
 from nni.experiment.local_shape import (
@@ -64,6 +65,21 @@ def test_services_come_up_once_and_go_down(tmp_path: Path, monkeypatch: pytest.M
     assert read_endpoint() is None
     assert recovered_endpoint() is None
     assert stop_local_shape() is False
+
+
+@pytest.mark.parametrize(("written", "warnings"), [(b'{"ready": true}\n', 0), (b"", 1)])
+def test_start_that_is_slow_is_a_warning_and_goes_on(
+    written: bytes, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, written)
+
+    line = local_shape._ready_line(reader, slow_s=0.0, limit_s=0.0)
+
+    assert line == written
+    assert caplog.text.count("the services are starting for 0 s") == warnings
+    os.close(reader)
+    os.close(writer)
 
 
 @pytest.mark.parametrize(
