@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from torch import nn
 
@@ -10,6 +10,10 @@ from nni.mutable import Mutable
 from nni.mutable.expression import apply
 from nni.nas.nn.pytorch import ParametrizedModule
 from nni.nas.profiler.pytorch.cases import Number
+
+_RECURRENT: Final = ("input_size", "hidden_size", "num_layers")
+_OPTIONS: Final = ("bias", "batch_first", "dropout", "bidirectional", "proj_size")
+"""Names of recurrent layers' arguments by position, which their signature does not tell."""
 
 
 def mutable_arguments(module: nn.Module) -> dict[str, Mutable]:
@@ -28,9 +32,18 @@ def mutable_arguments(module: nn.Module) -> dict[str, Mutable]:
         return {}
     return {
         name: value
-        for name, value in module.args.items()
+        for name, value in {**_by_position(module), **module.args}.items()
         if isinstance(value, Mutable) and not isinstance(value, nn.Module)
     }
+
+
+def _by_position(module: nn.Module) -> dict[str, Any]:
+    """Return the arguments of a recurrent layer that were given by position, by name."""
+    if not isinstance(module, nn.RNNBase):
+        return {}
+    activation = ("nonlinearity",) if isinstance(module, nn.RNN) else ()
+    names = (*_RECURRENT, *activation, *_OPTIONS)
+    return dict(zip(names, getattr(module, "trace_args", ()), strict=False))
 
 
 def argument(module: nn.Module, name: str) -> Any:  # noqa: ANN401 - number, tuple or expression

@@ -16,6 +16,12 @@ from torch.nn.modules import batchnorm, instancenorm, pooling
 from nni.mutable.expression import apply
 from nni.nas.profiler.pytorch.arguments import argument, component, has_bias
 from nni.nas.profiler.pytorch.cases import Number
+from nni.nas.profiler.pytorch.recurrent_formulas import (
+    cell_flops,
+    cell_shape,
+    recurrent_flops,
+    recurrent_shape,
+)
 from nni.nas.profiler.pytorch.shapes import MutableShape, ShapeTensor, product
 
 
@@ -48,7 +54,7 @@ ParamsFormula = Callable[[Any, FlopsParamsCounterConfig], Number]
 CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 TRANSPOSED_CONVOLUTIONS: Final = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 BATCH_NORMS: Final = (batchnorm._BatchNorm, instancenorm._InstanceNorm)  # noqa: SLF001 - common bases
-NORMS: Final = (*BATCH_NORMS, nn.LayerNorm, nn.GroupNorm)
+NORMS: Final = (*BATCH_NORMS, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 ACTIVATIONS: Final = (
     *(nn.CELU, nn.ELU, nn.GELU, nn.GLU, nn.Hardshrink, nn.Hardsigmoid, nn.Hardswish, nn.Hardtanh),
     *(nn.LeakyReLU, nn.LogSigmoid, nn.LogSoftmax, nn.Mish, nn.PReLU, nn.RReLU, nn.ReLU, nn.ReLU6),
@@ -151,7 +157,7 @@ def _adaptive_pool_shape(module: Any, tensor: ShapeTensor) -> Any:  # noqa: ANN4
     return _with_indices(module, ShapeTensor((*tensor.shape[:2], *kept), tensor.dtype))
 
 
-def _linear_shape(module: Any, tensor: ShapeTensor) -> ShapeTensor:  # noqa: ANN401 - layer
+def _linear_shape(module: Any, tensor: ShapeTensor, *_: ShapeTensor) -> ShapeTensor:  # noqa: ANN401 - layer
     return ShapeTensor((*tensor.shape[:-1], argument(module, "out_features")))
 
 
@@ -203,11 +209,14 @@ SHAPE_FORMULAS: dict[Any, ShapeFormula] = {
     **dict.fromkeys(CONVOLUTIONS, convolution_shape),
     **dict.fromkeys(_FIXED_POOLS, _pool_shape),
     **dict.fromkeys(_ADAPTIVE_POOLS, _adaptive_pool_shape),
+    nn.Bilinear: _linear_shape,
     nn.Embedding: _embedding_shape,
     nn.Flatten: _flatten_shape,
     nn.GLU: _halved_shape,
     nn.Linear: _linear_shape,
     nn.MultiheadAttention: _attention_shape,
+    nn.RNNBase: recurrent_shape,
+    nn.RNNCellBase: cell_shape,
     nn.Upsample: _upsample_shape,
 }
 """Class of a layer to its shape formula; it holds for subclasses too."""
@@ -261,6 +270,18 @@ def _linear_flops(
     return _elements(output.shape) * (argument(module, "in_features") + bias)
 
 
+def _bilinear_flops(
+    module: Any,  # noqa: ANN401 - layer
+    _: Sequence[Any],
+    output: ShapeTensor,
+    config: FlopsParamsCounterConfig,
+) -> Number:
+    """Return the FLOPs of x1 (A x2) + b for each output: in1 in2 for A x2, in1 for x1, the bias."""
+    first, second = argument(module, "in1_features"), argument(module, "in2_features")
+    bias = has_bias(module) if config.count_bias else 0
+    return _elements(output.shape) * (first * second + first + bias)
+
+
 def _norm_flops(
     module: Any,  # noqa: ANN401 - layer
     inputs: Sequence[Any],
@@ -273,9 +294,14 @@ def _norm_flops(
 
 
 def _norm_factor(module: nn.Module) -> Number:
-    """Return the FLOPs of one element: two to normalize, two more to scale and shift."""
-    name = "elementwise_affine" if isinstance(module, nn.LayerNorm) else "affine"
-    return 2 * (1 + apply(int, [argument(module, name)], "int({})"))
+    """Return the FLOPs of one element: two to normalize, two more to scale and shift.
+
+    An RMS normalization squares and divides, and only scales (Zhang and Sennrich, Root Mean Square
+    Layer Normalization, 2019).
+    """
+    name = "elementwise_affine" if isinstance(module, nn.LayerNorm | nn.RMSNorm) else "affine"
+    affine = apply(int, [argument(module, name)], "int({})")
+    return 2 + (1 if isinstance(module, nn.RMSNorm) else 2) * affine
 
 
 def _activation_flops(
@@ -317,8 +343,11 @@ FLOPS_FORMULAS: dict[Any, FlopsFormula] = {
     **dict.fromkeys(NORMS, _norm_flops),
     **dict.fromkeys(ACTIVATIONS, _activation_flops),
     **dict.fromkeys(TRANSPOSED_CONVOLUTIONS, _transposed_convolution_flops),
+    nn.Bilinear: _bilinear_flops,
     nn.Linear: _linear_flops,
     nn.MultiheadAttention: _attention_flops,
+    nn.RNNBase: recurrent_flops,
+    nn.RNNCellBase: cell_flops,
 }
 """Class of a layer to its FLOPs formula; it holds for subclasses too, and others count as 0."""
 

@@ -38,6 +38,7 @@ LAYERS: list[tuple[nn.Module, tuple[int, ...]]] = [
     (nn.Linear(5, 3), (2, 4, 5)),
     (nn.LayerNorm(5), (2, 4, 5)),
     (nn.GroupNorm(2, 4), (2, 4, 5)),
+    (nn.RMSNorm(5), (2, 4, 5)),
     (nn.Dropout2d(), (2, 4, 5, 5)),
     (nn.GLU(1), (2, 4, 5, 5)),
     (nn.GLU(), (2, 5, 4)),
@@ -140,6 +141,24 @@ CHECKS: list[tuple[nn.Module, Any, int]] = [
 @pytest.mark.parametrize(("layer", "args", "flops"), CHECKS, ids=[str(one[0]) for one in CHECKS])
 def test_flops_are_those_of_the_specification(layer: nn.Module, args: Any, flops: int) -> None:
     assert count_flops_params(layer, args).flops == flops
+
+
+def test_bilinear_layer_costs_two_products_for_each_output() -> None:
+    given = ZEROS(2, 3), ZEROS(2, 4)
+
+    # 5 outputs, each of 3 * 4 for the product with the second input, 3 for the first, and a bias.
+    assert count_flops_params(nn.Bilinear(3, 4, 5), given).flops == 5 * (12 + 3 + 1)
+    assert count_flops_params(nn.Bilinear(3, 4, 5, bias=False), given).flops == 75
+    assert SHAPE_FORMULAS[nn.Bilinear](
+        nn.Bilinear(3, 4, 5), *(ShapeTensor(tuple(one.shape)) for one in given)
+    ).shape == (2, 5)
+
+
+def test_rms_normalization_scales_and_does_not_shift() -> None:
+    plain = nn.RMSNorm(8, elementwise_affine=False)
+
+    assert count_flops_params(nn.RMSNorm(8), ZEROS(2, 5, 8)).flops == 40 * 3
+    assert count_flops_params(plain, ZEROS(2, 5, 8)).flops == 40 * 2
 
 
 def test_what_is_not_counted_is_zero() -> None:
