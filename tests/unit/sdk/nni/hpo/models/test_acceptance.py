@@ -3,6 +3,7 @@
 from random import Random
 
 import numpy as np
+import pytest
 
 from nni.hpo.models.acceptance import accepted
 
@@ -22,3 +23,19 @@ def test_draw_is_accepted_as_often_as_it_succeeds() -> None:
 
     # Standard deviation: 14.5.
     assert 240 < first < 360
+
+
+class LeastRandom(Random):
+    """Source of the least random number, 0."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+def test_draw_that_is_sure_to_fail_is_never_accepted() -> None:
+    assert accepted(["fails", "b"], [-np.inf, -1000.0], LeastRandom()) == "b"
+
+
+def test_every_draw_needs_its_chance() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        accepted(["fails", "b"], [-np.inf], Random(0))

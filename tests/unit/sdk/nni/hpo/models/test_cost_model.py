@@ -77,3 +77,16 @@ def test_model_goes_on_from_its_state() -> None:
 
     weights = [one.log_weight(POINTS).tolist() for one in found if one is not None]
     assert weights[0] == weights[1]
+
+
+def test_exponent_is_one_half_after_thirty_results_without_a_budget() -> None:
+    assert cost_exponent(30, 0.0, None) == 0.5
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [SECONDS[:4], np.linspace(1e-3, 2e-3, 12), 3.0 + 0.03 * POINTS[:, 0]],
+    ids=["four", "milliseconds", "within a hundredth"],
+)
+def test_four_short_or_similar_run_times_are_predicted(seconds: Floats) -> None:
+    assert CostModel(AXES).predict(POINTS[: len(seconds)], seconds, 1.0) is not None

@@ -1,9 +1,18 @@
 """Surrogates of earlier searches."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
 from nni.hpo.models.earlier_tasks import MOST_RESULTS, earlier_task, normal_scores
+from nni.hpo.models.gp_regression import (
+    Kernel,
+    fit_hyperparameters,
+    gp_posterior,
+    initial_hyperparameters,
+)
+from nni.hpo.models.matern import Matern
 
 AXES = np.array([0, 1])
 BOTH = np.array([0, 1])
@@ -58,3 +67,27 @@ def test_long_search_is_reduced_to_its_most_telling_results() -> None:
 
     assert task is not None
     assert len(task.posterior.scaled_inputs) == MOST_RESULTS
+
+
+def test_three_results_have_a_surrogate() -> None:
+    assert earlier_task(inputs(3), BOTH, AXES, np.array([1.0, 2.0, 2.0])) is not None
+
+
+def test_surrogate_is_a_process_of_at_most_eighty_scores_fitted_in_twelve_evaluations() -> None:
+    features = inputs(100)
+    losses = features[:, 0]
+
+    task = earlier_task(features, BOTH, AXES, losses)
+
+    order = np.argsort(losses)
+    kept = np.sort(np.append(order[:40], order[np.linspace(40, 99, 40).round().astype(int)]))
+    scores = np.array([NormalDist().inv_cdf((rank + 0.5) / 100) for rank in order.argsort()])
+    kernel = Kernel(AXES, Matern.of(2.5), least_noise=1e-4)
+    start = [initial_hyperparameters(2)]
+    known = features[kept], scores[kept], kernel
+    parameters = fit_hyperparameters(*known, start, evaluations=12)
+    assert task is not None
+    assert task.hyperparameters == pytest.approx(parameters)
+    assert task.scores(features) == pytest.approx(
+        gp_posterior(*known, parameters).predict(features)[0]
+    )

@@ -4,7 +4,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
+from nni.hpo.models.feasibility import FeasibilityModel
 from nni.hpo.models.feasible_rows import RowFeasibility
 
 
@@ -74,3 +76,28 @@ def test_weight_falls_below_the_safe_share_of_the_greatest_probability() -> None
     assert none is not None
     assert strict[0] < loose[0] < chance
     assert none[0] == chance
+
+
+def test_options_are_at_distance_one_and_numbers_are_as_they_are() -> None:
+    rows, rng = RowFeasibility(1, np.array([3, 2]), safe=0.75), np.random.default_rng(0)
+    numbers, options = rng.random(30), rng.integers((3, 2), size=(30, 2))
+    succeeded = options[:, 0] != 1
+    for number, row, success in zip(numbers, options, succeeded, strict=True):
+        rows.add((float(number),), (int(row[0]), int(row[1])), succeeded=bool(success))
+
+    weights = rows.log_weights(numbers[:, None], options)
+
+    places = np.sqrt(0.5) * np.eye(3)[options[:, 0]], np.sqrt(0.5) * np.eye(2)[options[:, 1]]
+    features = np.column_stack([numbers, *places])
+    model = FeasibilityModel(np.array([0, 1, 1, 1, 2, 2]), 0.75).update(features, succeeded)
+    assert weights is not None
+    assert model is not None
+    assert weights == pytest.approx(model.log_weight(features))
+
+
+def test_row_without_one_of_its_options_is_refused() -> None:
+    rows = RowFeasibility(1, np.array([3, 2]), safe=0.75)
+    rows.add((0.5,), (1,), succeeded=False)
+
+    with pytest.raises(ValueError, match="longer"):
+        rows.current()

@@ -56,3 +56,19 @@ def test_components_are_one_per_four_points_and_differ(count: int, components: i
 
         assert len(np.unique(mixture.means, axis=0)) == components
         assert np.exp(mixture.log_weights).sum() == pytest.approx(1)
+
+
+def test_one_component_has_the_mean_and_variance_of_its_points() -> None:
+    points = np.random.default_rng(0).random((5, 2))
+
+    mixture = fitted_mixture(points, np.random.default_rng(0))
+
+    assert mixture.means[0] == pytest.approx(points.mean(axis=0))
+    assert mixture.variances[0] == pytest.approx(points.var(axis=0))
+
+
+def test_equal_points_have_the_least_variance() -> None:
+    mixture = fitted_mixture(np.full((9, 2), 0.5), np.random.default_rng(0))
+
+    assert mixture.variances == pytest.approx(np.full((2, 2), 1e-3))
+    assert mixture.means == pytest.approx(np.full((2, 2), 0.5))

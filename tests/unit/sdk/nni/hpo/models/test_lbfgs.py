@@ -65,3 +65,65 @@ def test_value_never_gets_worse_than_at_the_start() -> None:
     _, value = minimise(rosenbrock, start, np.full(2, -2.0), np.full(2, 2.0), evaluations=5)
 
     assert value == 0.0
+
+
+class Slope:
+    """Linear function of a given gradient that records where it is evaluated."""
+
+    def __init__(self, *gradient: float) -> None:
+        self.gradient = np.array(gradient)
+        self.places: list[list[float]] = []
+
+    def __call__(self, x: Floats) -> tuple[float, Floats]:
+        self.places.append(x.tolist())
+        return float(self.gradient @ x), self.gradient
+
+
+@pytest.mark.parametrize("slope", [(1.0, -1.0), (3.0, -0.5)])
+def test_corner_that_all_descent_leads_to_is_left_alone(slope: tuple[float, float]) -> None:
+    function = Slope(*slope)
+
+    point, _ = minimise(function, np.array([0.0, 1.0]), np.zeros(2), np.ones(2), evaluations=9)
+
+    assert point.tolist() == [0.0, 1.0]
+    assert len(function.places) == 1
+
+
+@pytest.mark.parametrize(
+    ("slope", "tolerance", "moves"),
+    [(0.5, 0.5, False), (0.51, 0.5, True), (1e-7, None, False), (1e-5, None, True)],
+)
+def test_slope_up_to_the_tolerance_is_flat(
+    slope: float, tolerance: float | None, moves: bool
+) -> None:
+    function = Slope(slope)
+    limits: dict[str, float] = {} if tolerance is None else {"tolerance": tolerance}
+
+    minimise(function, np.full(1, 0.5), np.zeros(1), np.ones(1), evaluations=2, **limits)
+
+    assert len(function.places) == (2 if moves else 1)
+
+
+@pytest.mark.parametrize(("slope", "moved"), [((0.1, -0.05), 0.1), ((10.0, -5.0), 0.2)])
+def test_first_step_is_the_slope_and_two_tenths_at_most(
+    slope: tuple[float, float], moved: float
+) -> None:
+    function = Slope(*slope)
+
+    minimise(function, np.full(2, 0.5), np.zeros(2), np.ones(2), evaluations=2)
+
+    assert function.places[1] == pytest.approx([0.5 - moved, 0.5 + moved / 2])
+
+
+def test_step_is_shortened_to_two_fifths_until_it_descends_enough() -> None:
+    places: list[float] = []
+
+    def flat_beyond(x: Floats) -> tuple[float, Floats]:
+        """Return hardly less than at the start, but at 0.968."""
+        places.append(float(x[0]))
+        return (-1.0 if 0.95 < x[0] < 0.99 else 1e-6 * (x[0] - 1)), np.array([1.0])
+
+    point, value = minimise(flat_beyond, np.ones(1), np.zeros(1), np.ones(1), evaluations=4)
+
+    assert places == pytest.approx([1.0, 0.8, 0.92, 0.968])
+    assert (point[0], value) == (places[-1], -1.0)

@@ -1,5 +1,7 @@
 """Agreement of earlier tasks with the results of a new one."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -69,3 +71,24 @@ def test_error_is_the_share_of_earlier_results_on_the_wrong_side(
     above, predicted = (np.subtract.outer(one, one) for one in (losses, scores))
 
     assert _errors(predicted, above).tolist() == pytest.approx(errors)
+
+
+def test_weights_fall_by_the_exponential_of_three_times_the_error() -> None:
+    losses = np.array([1.0, 2.0])
+
+    found = agreement(losses, np.array([[1.0, 2.0], [2.0, 1.0]]).T, np.zeros(2))
+
+    # The own model predicts 0 for the second result, which is less than the first: an error of 1.
+    right, wrong = 0.25, 0.25 * math.exp(-3)
+    own, random = 0.25 * math.exp(-3), 0.25 * (1 + math.exp(-3)) / 2
+    assert found.weights == pytest.approx([right / (right + wrong), wrong / (right + wrong)])
+    assert found.trust == pytest.approx((right + wrong) / (right + wrong + own + random))
+
+
+def test_error_counts_nine_tenths_with_each_further_result() -> None:
+    losses = np.array([1.0, 2.0, 3.0])
+    early, late = [2.0, 1.0, 3.0], [1.0, 2.0, 0.0]  # wrong at the second result, or at the third
+
+    found = agreement(losses, np.array([early, late]).T, np.zeros(3))
+
+    assert found.weights[0] / found.weights[1] == pytest.approx(math.exp(3.0 - 2.7))

@@ -61,3 +61,24 @@ def test_quantiles_hold_the_best_and_reach_the_worst() -> None:
     assert set(np.argsort(losses)[:50]) <= set(kept)
     assert int(np.argmax(losses)) in kept
     assert quantile_subset(losses[:100], 100).tolist() == list(range(100))
+
+
+def test_one_result_of_many_is_the_best() -> None:
+    losses = np.random.default_rng(0).random(9)
+
+    assert covering_subset(np.arange(9.0)[:, None], losses, 1).tolist() == [int(losses.argmin())]
+
+
+@pytest.mark.parametrize(("count", "lonely"), [(2001, 1), (2001, 1000), (2001, 2000), (4001, 4000)])
+def test_result_far_from_the_others_is_kept(count: int, lonely: int) -> None:
+    inputs = np.zeros((count, 1))
+    inputs[lonely] = 1.0
+
+    assert covering_subset(inputs, np.arange(float(count)), 2).tolist() == [0, lonely]
+
+
+def test_first_of_very_many_others_is_regarded() -> None:
+    inputs = np.zeros((4001, 1))
+    inputs[1] = 1.0
+
+    assert covering_subset(inputs, np.arange(4001.0), 2).tolist() == [0, 1]

@@ -1,5 +1,8 @@
 """Losses as targets."""
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
@@ -87,3 +90,27 @@ def test_bad_losses_that_hide_the_good_ones_make_a_straight_scale_improbable() -
     losses = np.array([1.0, 2.0, 3.0, 4.0, 1e300, 1e301])
 
     assert np.isneginf(scaled(losses, None).log_slope).all()
+
+
+def test_worse_half_is_replaced_by_normal_quantiles_of_its_ranks() -> None:
+    targets = warped(np.array([0.0, 50.0, 1.0, 60.0, 2.0, 3.0]))
+
+    first, second, third = (NormalDist().inv_cdf(0.5 + part / 12) for part in (1, 3, 5))
+    spread = math.sqrt(5 / 3)  # of 0, 1 and 2 from 2
+    expected = [0.0, 2 + spread * second, 1.0, 2 + spread * third, 2.0, 2 + spread * first]
+    assert targets == pytest.approx(standardised(np.array(expected)))
+
+
+def test_losses_beyond_two_deviations_of_the_better_half_grow_by_logarithms() -> None:
+    good = -math.sqrt(1.5)  # two of them and a median of 0 deviate from it by 1
+
+    targets = damped(np.array([good, 2.0, good, 0.0, 1 + math.e]))
+
+    assert targets == pytest.approx(standardised(np.array([good, 2.0, good, 0.0, 3.0])))
+
+
+@pytest.mark.parametrize(("count", "ranked"), [(3, False), (4, True)])
+def test_tail_of_four_losses_is_transformed(count: int, ranked: bool) -> None:
+    losses = np.append(np.arange(count - 1.0), 1e6)
+
+    assert (warped(losses).tolist() != standardised(losses).tolist()) is ranked
