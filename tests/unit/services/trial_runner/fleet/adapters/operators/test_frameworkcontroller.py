@@ -172,6 +172,191 @@ def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:
     assert problem.field == field
 
 
+@pytest.mark.parametrize(
+    "section",
+    [
+        SECTION,
+        ONE_TRIAL,
+        {"taskRoles": [WORKER, {"name": "ps"}]},  # commands are of one-trial Frameworks
+        {"taskRoles": [{"taskNumber": 1}, SERVER], "reuseMode": False},
+        {"taskRoles": [{"name": "a" * 63}]},
+        {"framework": TEMPLATE},
+        {"framework": {"spec": TEMPLATE["spec"]}, "reuseMode": False},
+        {"framework": TEMPLATE, "taskRoles": [WORKER, {"name": "ps"}], "reuseMode": False},
+    ],
+)
+def test_usable_sections_have_no_problem(section: dict[str, Any]) -> None:
+    assert FrameworkWorkload(section).problems() == []
+
+
+@pytest.mark.parametrize(
+    ("section", "field"),
+    [
+        ({"taskRoles": [{"name": "a" * 64}]}, "taskRoles[0].name"),
+        ({"taskRoles": [{"name": "Worker"}]}, "taskRoles[0].name"),
+        ({"taskRoles": [{"name": "wörker"}]}, "taskRoles[0].name"),
+        ({"taskRoles": [{"name": 7}]}, "taskRoles[0].name"),
+        ({"taskRoles": "worker"}, "taskRoles"),
+        ({"taskRoles": [{"name": "a", "taskNumber": 2}], "reuseMode": False},
+         "taskRoles[0].command"),
+        ({"framework": with_pod({"containers": [{}]}, taskNumber=0)}, "configPath"),
+        ({"framework": with_pod({"containers": []})}, "configPath"),
+    ],
+)  # fmt: skip
+def test_problem_of_a_role_names_its_field(section: dict[str, Any], field: str) -> None:
+    (problem,) = FrameworkWorkload(section).problems()
+
+    assert problem.field == field
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"taskRoles": [{"name": "a_" * 50}]},
+        {"framework": {**TEMPLATE, "kind": "a_" * 50}},
+        {"framework": with_pod({"containers": [{}]}, taskNumber="a_" * 50)},
+    ],
+)
+def test_long_value_is_shown_by_its_first_80_characters(section: dict[str, Any]) -> None:
+    (problem,) = FrameworkWorkload(section).problems()
+
+    assert problem.value == "'" + ("a_" * 50)[:79]
+
+
+def test_role_without_a_name_is_numbered() -> None:
+    nameless = [{"command": "a"}, {"command": "b"}]
+
+    found = roles({"taskRoles": nameless, "reuseMode": False})
+
+    assert [role["name"] for role in found] == ["role0", "role1"]
+    assert [role["name"] for role in roles({"taskRoles": nameless})] == ["role0"]
+
+
+def test_only_task_of_the_first_role_runs_the_agent_without_a_script() -> None:
+    (worker,) = roles({"taskRoles": [{**WORKER, "taskNumber": 1}], "reuseMode": False})
+
+    assert RUN_TASK not in container(worker)["command"]
+    assert "svc_trial_runner" in container(worker)["command"]
+
+
+def test_role_without_a_policy_ends_its_framework_with_the_first_task() -> None:
+    (worker,) = roles({"taskRoles": [{"name": "worker"}], "reuseMode": False})
+
+    assert worker["frameworkAttemptCompletionPolicy"] == {
+        "minFailedTaskCount": 1, "minSucceededTaskCount": 1
+    }  # fmt: skip
+
+
+def test_count_of_a_wrong_type_is_as_if_it_was_not_given() -> None:
+    policy = {"minFailedTaskCount": "two", "minSucceededTaskCount": 3}
+    worker = {**WORKER, "frameworkAttemptCompletionPolicy": policy}
+
+    (found,) = roles({"taskRoles": [worker], "reuseMode": False})
+
+    assert found["frameworkAttemptCompletionPolicy"] == {
+        "minFailedTaskCount": 1, "minSucceededTaskCount": 3
+    }  # fmt: skip
+
+
+def test_neither_framework_nor_task_is_tried_again() -> None:
+    no_retry = {"fancyRetryPolicy": False, "maxRetryCount": 0}
+
+    for section in (ONE_TRIAL, {"framework": TEMPLATE}):
+        spec = framework(section)["spec"]
+        assert spec["retryPolicy"] == no_retry
+        assert spec["taskRoles"][0]["task"]["retryPolicy"] == no_retry
+
+
+def test_pod_is_deleted_by_force_two_seconds_after_the_grace() -> None:
+    (role,) = roles({**SECTION, "graceSeconds": 40})
+
+    assert role["task"]["podGracefulDeletionTimeoutSec"] == 42
+    assert role["task"]["pod"]["spec"]["terminationGracePeriodSeconds"] == 40
+
+
+def test_name_of_a_framework_stays_that_of_its_agent() -> None:
+    """A restarted fleet finds the Frameworks of an earlier one by their names."""
+    name = FrameworkWorkload(SECTION).object_name(AgentName("0123abcd", "exp-a", 7))
+
+    assert re.fullmatch("nni0123abcd[0-9a-f]{12}n7", name)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_agent"),
+    [
+        ({}, True),
+        ({"annotations": None, "labels": None}, True),
+        ({"labels": {"FC_TASK_INDEX": "0"}}, True),
+        ({"labels": {"FC_TASK_INDEX": "1"}}, False),
+        ({"annotations": {"FC_TASK_INDEX": "0"}, "labels": {"FC_TASK_INDEX": "1"}}, True),
+    ],
+)
+def test_task_of_a_pod_is_in_its_annotations_or_else_its_labels(
+    metadata: dict[str, Any], *, is_agent: bool
+) -> None:
+    assert FrameworkWorkload(ONE_TRIAL).is_agent_pod({"metadata": metadata}) is is_agent
+
+
+def template_of(container: dict[str, Any], **role: Any) -> dict[str, Any]:
+    spec = with_pod({"containers": [container]}, name="worker", **role)
+    return {"framework": spec, "reuseMode": False}
+
+
+def test_other_tasks_of_a_template_run_its_command() -> None:
+    main = {"name": "main", "command": ["sh", "-c", "a b"], "args": [1], "workingDir": "/code"}
+
+    (role,) = roles(template_of(main, taskNumber=2))
+
+    own = container(role)
+    assert role["taskNumber"] == 2
+    assert own["command"][:6] == [
+        "/bin/sh", "-c", RUN_TASK, "agent", SETTINGS_FILE, "sh -c 'a b' 1"
+    ]  # fmt: skip
+    assert "args" not in own
+    assert own.get("workingDir") != "/code"
+
+
+def test_template_without_an_image_gets_that_of_the_version() -> None:
+    (role,) = roles(template_of({"name": "main"}))
+
+    spec = role["task"]["pod"]["spec"]
+    assert container(role)["image"] == "nni/trial-runner:4.0"
+    assert spec["initContainers"][0]["image"] == "nni/trial-runner:4.0"
+    assert spec["restartPolicy"] == "Never"
+
+
+@pytest.mark.parametrize("number", [{}, {"taskNumber": 1}])
+def test_only_task_of_a_template_runs_the_agent_without_a_script(number: dict[str, Any]) -> None:
+    (role,) = roles(template_of({"name": "main"}, **number))
+
+    assert RUN_TASK not in container(role)["command"]
+
+
+def test_agent_is_in_the_first_container_of_a_template_beside_the_others() -> None:
+    main = {"name": "main", "image": "team/trials:2", "tty": True}
+    section = template_of(main)
+    pod = section["framework"]["spec"]["taskRoles"][0]["task"]["pod"]
+    pod["spec"]["containers"] += [{"name": "log", "command": ["log"]}, {"name": "proxy"}]
+    pod["metadata"] = {"annotations": {"team": "vision"}}
+
+    (role,) = roles(section)
+
+    found = role["task"]["pod"]
+    agent, *others = found["spec"]["containers"]
+    assert (agent["name"], agent["image"], agent["tty"]) == ("agent", "team/trials:2", True)
+    assert others == [{"name": "log", "command": ["log"]}, {"name": "proxy"}]
+    assert found["metadata"]["annotations"] == {"team": "vision"}
+
+
+def test_reused_framework_of_a_template_has_one_task() -> None:
+    first, *_ = TEMPLATE["spec"]["taskRoles"]
+    section = {"framework": {"spec": {"taskRoles": [{**first, "taskNumber": 3}]}}}
+
+    (role,) = roles(section)
+
+    assert role["taskNumber"] == 1
+
+
 def test_roles_of_one_name_are_refused() -> None:
     found = FrameworkWorkload({"taskRoles": [WORKER, WORKER]}).problems()
 
@@ -191,3 +376,11 @@ def test_completed_framework_has_ended_with_the_words_of_the_controller() -> Non
     assert (end.failed, end.words) == (True, "PodExternalDeleted: gone")
     assert workload.end({"status": {"state": "AttemptRunning"}}) is None
     assert workload.end({"status": None}) is None
+
+
+@pytest.mark.parametrize("status", [{"state": "Completed"}, {"state": "AttemptCompleted"}])
+def test_framework_that_has_not_failed_has_no_words(status: dict[str, Any]) -> None:
+    end = FrameworkWorkload(SECTION).end({"status": status})
+
+    assert end is not None
+    assert (end.failed, end.words) == (False, "")
