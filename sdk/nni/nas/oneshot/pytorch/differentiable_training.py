@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pytorch_lightning import LightningModule
@@ -68,6 +69,14 @@ class DifferentiableLightningModule(ManualOneShotLightningModule):
         """Return one Adam optimizer of all logits, in a list."""
         logits = self.architecture.parameters()
         return [Adam(logits, self.arc_learning_rate, betas=BETAS, weight_decay=WEIGHT_DECAY)]
+
+    def training_batches(self, batch: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the training batch of a pair."""
+        return (batch["train"],)
+
+    def each_batch(self, batch: dict[str, Any], function: Callable[[Any], Any]) -> dict[str, Any]:
+        """Return a pair of batches with each replaced by the result of a function."""
+        return {name: function(one) for name, one in batch.items()}
 
     def on_train_epoch_start(self) -> None:
         """Call the hook of the training logic, and set the temperature of the epoch."""

@@ -44,10 +44,13 @@ class Expectation:
 
     def __init__(self, expression: Any) -> None:  # noqa: ANN401 - expression or number
         self._term: _Term
+        self.labels: list[str] = []
+        """Labels that the expression depends on."""
         if not isinstance(expression, Mutable):
             self._term = _constant(float(expression))
         elif isinstance(expression, MutableExpression):
             self._term = _Splitter(expression).term()
+            self.labels = list(expression.simplify())
         else:
             raise TypeError(f"expression must be a MutableExpression, got {expression!r}")
 

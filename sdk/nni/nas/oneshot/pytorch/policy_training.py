@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,7 +29,7 @@ from nni.nas.oneshot.pytorch.path_sampling import ATTEMPTS, UniformSampler
 from nni.nas.oneshot.pytorch.profiler import SampleProfilerPenalty
 from nni.nas.oneshot.pytorch.sampling_training import STATE
 from nni.nas.oneshot.pytorch.second_order import restored_buffers
-from nni.nas.oneshot.pytorch.training import ManualOneShotLightningModule
+from nni.nas.oneshot.pytorch.training import ManualOneShotLightningModule, step_output
 
 PolicyFactory = Callable[[Sequence[int]], Controller]
 """Function of the number of alternatives of each decision."""
@@ -170,6 +172,16 @@ class PolicyLightningModule(ManualOneShotLightningModule):
             self._collect(data, batch_idx)
         return None
 
+    def training_batches(self, batch: tuple[str, Any]) -> tuple[Any, ...]:
+        """Return the batch if it is a training batch."""
+        kind, data = batch
+        return (data,) if kind == "train" else ()
+
+    def each_batch(self, batch: tuple[str, Any], function: Callable[[Any], Any]) -> tuple[str, Any]:
+        """Return name and batch, the latter replaced by the result of a function."""
+        kind, data = batch
+        return kind, function(data)
+
     def _chosen(self) -> tuple[Sample, tuple[int, ...], tuple[float, ...]]:
         """Draw a sample of the policy within constraints; return it, actions, log probabilities."""
         for _ in range(ATTEMPTS):
@@ -195,7 +207,7 @@ class PolicyLightningModule(ManualOneShotLightningModule):
                 if isinstance(module, _NormBase):
                     module.train()
         with restored_buffers(self.model), self.collected_logs() as logged:
-            self.training_module.validation_step(data, batch_idx)
+            step_output(self.training_module.validation_step, data, batch_idx)
         self.training_module.train()
         return logged
 
@@ -213,7 +225,14 @@ class PolicyLightningModule(ManualOneShotLightningModule):
             reward = float(total)
             self.log_dict({f"penalty/{name}": value for name, value in details.items()})
         self.log("reward", reward)
-        self._trajectories.append(ControllerEpisode(actions, logarithms, reward))
+        if math.isfinite(reward):
+            self._trajectories.append(ControllerEpisode(actions, logarithms, reward))
+        else:
+            warnings.warn(
+                f"a reward must be a finite number, got {reward}; the policy does not learn it",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         self._collected_batches += 1
         if self._collected_batches % self.batches_per_update == 0:
             self.update_policy()

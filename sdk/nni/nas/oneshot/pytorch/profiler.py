@@ -144,6 +144,11 @@ class ExpectationProfilerPenalty(ProfilerPenalty):
             )
         self._expectation = Expectation(profiler.expression)
 
+    @property
+    def labels(self) -> list[str]:
+        """Labels that the cost depends on."""
+        return self._expectation.labels
+
     def cost(self, architecture: Weights) -> Tensor:
         """Return the expected cost.
 

@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytorch_lightning import LightningModule
+from pytorch_lightning.utilities.model_helpers import is_overridden
 from torch import Tensor
 
 from nni.mutable import Sample
 from nni.nas.oneshot.pytorch.architecture import SampledPath
 from nni.nas.oneshot.pytorch.path_sampling import UniformSampler
-from nni.nas.oneshot.pytorch.training import BaseOneShotLightningModule, trainable
+from nni.nas.oneshot.pytorch.training import (
+    OPTIMIZATION_HOOKS,
+    BaseOneShotLightningModule,
+    step_output,
+    trainable,
+)
 
 STATE = "nni_sampler"
 """Key of the state of the random numbers in a checkpoint."""
@@ -35,11 +41,14 @@ class SamplingLightningModule(BaseOneShotLightningModule):
         self.automatic_optimization = training_module.automatic_optimization
         self.path = path
         self.sampler = sampler
+        for name in OPTIMIZATION_HOOKS:
+            if is_overridden(name, training_module):
+                vars(self)[name] = getattr(training_module, name)
 
     def training_step(self, *args: Any) -> Any:  # noqa: ANN401 - of the inner module
         """Draw a random architecture; return the output of the inner module for it."""
         self.path.sample = self.sampler.draw()
-        output = self.training_module.training_step(*args)
+        output = step_output(self.training_module.training_step, *args)
         if isinstance(output, Mapping):
             return {**output, "loss": trainable(output["loss"])}
         return trainable(output) if isinstance(output, Tensor) else output

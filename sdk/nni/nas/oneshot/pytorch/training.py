@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytorch_lightning
+import torch
+from pytorch_lightning.utilities.model_helpers import is_overridden
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from nni.mutable import Sample
 from nni.nas.evaluator.pytorch.lightning_module import LightningModule
+from nni.nas.oneshot.pytorch.schedules import Schedule, optimizers_and_schedules
 
 FORWARDED = (
     "on_fit_start",
     "on_fit_end",
+    "prepare_data",
+    "configure_callbacks",
     "on_train_start",
     "on_train_end",
     "on_train_epoch_start",
@@ -25,10 +32,24 @@ FORWARDED = (
     "on_validation_end",
     "on_validation_epoch_start",
     "on_validation_epoch_end",
+    "on_validation_batch_start",
+    "on_validation_batch_end",
+    "on_before_zero_grad",
+    "on_before_optimizer_step",
     "on_save_checkpoint",
     "on_load_checkpoint",
 )
 """Hooks of Lightning that the module of the evaluator receives unchanged."""
+BATCH_HOOKS = ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer")
+"""Hooks that get a batch and return it."""
+OPTIMIZATION_HOOKS = (
+    "optimizer_step",
+    "optimizer_zero_grad",
+    "lr_scheduler_step",
+    "configure_gradient_clipping",
+    "backward",
+)
+"""Hooks of automatic optimization, which other modules do not call."""
 
 
 class BaseOneShotLightningModule(LightningModule):
@@ -50,6 +71,9 @@ class BaseOneShotLightningModule(LightningModule):
         self.training_module = training_module
         self.on_batch: Callable[[], None] | None = None
         self._collected: dict[str, Any] | None = None
+        for name in BATCH_HOOKS:
+            if is_overridden(name, training_module):
+                vars(self)[name] = partial(self._batch_hook, name)
 
     # What the evaluator and Lightning call
 
@@ -90,7 +114,24 @@ class BaseOneShotLightningModule(LightningModule):
         """Call `on_batch`; return what the inner module returns, -1 to skip the epoch."""
         if self.on_batch is not None:
             self.on_batch()
-        return self.training_module.on_train_batch_start(batch, batch_idx)
+        for one in self.training_batches(batch):
+            return self.training_module.on_train_batch_start(one, batch_idx)
+        return None
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:  # noqa: ANN401 - of any step
+        """Call the hook of the inner module if the batch has trained weights."""
+        for one in self.training_batches(batch):
+            self.training_module.on_train_batch_end(outputs, one, batch_idx)
+
+    def on_before_backward(self, loss: Tensor) -> None:
+        """Call the hook of the inner module, unless the architecture is learned at present."""
+        if self._collected is None:
+            self.training_module.on_before_backward(loss)
+
+    def on_after_backward(self) -> None:
+        """Call the hook of the inner module, unless the architecture is learned at present."""
+        if self._collected is None:
+            self.training_module.on_after_backward()
 
     def on_train_epoch_end(self) -> None:
         """Let the inner module end its epoch."""
@@ -102,7 +143,7 @@ class BaseOneShotLightningModule(LightningModule):
 
     def validation_step(self, *args: Any) -> Any:  # noqa: ANN401 - of the inner module
         """Return what the inner module returns."""
-        return self.training_module.validation_step(*args)
+        return step_output(self.training_module.validation_step, *args)
 
     # What algorithms use and provide
 
@@ -117,6 +158,33 @@ class BaseOneShotLightningModule(LightningModule):
         """
         raise TypeError(f"{type(self).__name__} must override export")
 
+    def training_batches(self, batch: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any batch
+        """Return the training batch in a batch of the loader; nothing if it has none.
+
+        Args:
+            batch: batch of the loader that the strategy made.
+
+        Returns:
+            One batch of the evaluator's training loader, by default the given one, or none.
+        """
+        return (batch,)
+
+    def each_batch(self, batch: Any, function: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - any batch
+        """Return a batch of the loader with each batch of the evaluator's loaders replaced.
+
+        Args:
+            batch: batch of the loader that the strategy made.
+            function: returns what takes the place of a batch.
+
+        Returns:
+            The same form, by default the result for the given batch.
+        """
+        return function(batch)
+
+    def _batch_hook(self, name: str, batch: Any, *args: Any) -> Any:  # noqa: ANN401 - of any hook
+        hook = getattr(self.training_module, name)
+        return self.each_batch(batch, lambda one: hook(one, *args))
+
     def loss_of(self, batch: Any, batch_idx: int) -> Tensor:  # noqa: ANN401 - any batch
         """Return the loss that the inner module computes for a batch.
 
@@ -125,11 +193,11 @@ class BaseOneShotLightningModule(LightningModule):
             batch_idx: its index.
 
         Returns:
-            0-dimensional tensor.
+            0-dimensional tensor; zero if the inner module skips the batch by None.
         """
-        output = self.inner.training_step(batch, batch_idx)
-        loss: Tensor = output["loss"] if isinstance(output, Mapping) else output
-        return trainable(loss)
+        output = step_output(self.inner.training_step, batch, batch_idx)
+        loss = output["loss"] if isinstance(output, Mapping) else output
+        return trainable(torch.zeros((), device=self.device) if loss is None else loss)
 
     @contextmanager
     def collected_logs(self) -> Iterator[dict[str, Any]]:
@@ -149,6 +217,20 @@ class BaseOneShotLightningModule(LightningModule):
             self._collected[name] = value
         else:
             self.log(name, value, *args, **kwargs)
+
+
+def step_output(step: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401 - of any step
+    """Call a step with as many positional arguments as it takes, and return its output.
+
+    Args:
+        step: `training_step` or `validation_step`, which need not take the index of the batch.
+        *args: batch, its index and, of several loaders, that of the loader.
+    """
+    parameters = inspect.signature(step).parameters.values()
+    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return step(*args)
+    taken = sum(one.kind in {one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD} for one in parameters)
+    return step(*args[:taken])
 
 
 def trainable(loss: Tensor) -> Tensor:
@@ -197,6 +279,14 @@ class ManualOneShotLightningModule(BaseOneShotLightningModule):
             raise ValueError(
                 "the Lightning module of a one-shot search must use automatic optimization, got "
                 f"automatic_optimization=False in {type(training_module).__name__}"
+            )
+        ignored = [one for one in OPTIMIZATION_HOOKS if is_overridden(one, training_module)]
+        if ignored:
+            warnings.warn(
+                f"{', '.join(ignored)} of {type(training_module).__name__} are not called in this "
+                "search, which steps optimizers and schedulers itself",
+                RuntimeWarning,
+                stacklevel=2,
             )
         self.automatic_optimization = False
         self.gradient_clip_val = gradient_clip_val
@@ -276,62 +366,19 @@ class ManualOneShotLightningModule(BaseOneShotLightningModule):
         for schedule in self._schedules:
             if schedule.interval == interval and count % schedule.frequency == 0:
                 if isinstance(schedule.scheduler, ReduceLROnPlateau):
-                    schedule.scheduler.step(self.trainer.callback_metrics[schedule.monitor])
+                    schedule.scheduler.step(self._monitored(schedule.monitor))
                 else:
                     schedule.scheduler.step()
 
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """Scheduler of torch with its interval (epoch or step), frequency and monitored metric."""
-
-    scheduler: Any
-    """Scheduler of torch."""
-    interval: str = "epoch"
-    """`epoch` or `step`."""
-    frequency: int = 1
-    """Number of intervals between two steps."""
-    monitor: str = "val_loss"
-    """Metric that `ReduceLROnPlateau` reads."""
-
-
-def optimizers_and_schedules(configured: Any) -> tuple[list[Optimizer], list[Schedule]]:  # noqa: ANN401 - any form that Lightning takes
-    """Return configured optimizers and schedulers as two lists; raise ValueError for others.
-
-    Args:
-        configured: what `configure_optimizers` returned.
-
-    Returns:
-        Optimizers; schedulers.
-
-    Raises:
-        ValueError: the form is unknown.
-    """
-    match configured:
-        case None:
-            return [], []
-        case Optimizer():
-            return [configured], []
-        case Mapping():
-            scheduler = configured.get("lr_scheduler")
-            return [configured["optimizer"]], [] if scheduler is None else [_schedule(scheduler)]
-        case (list() | tuple() as optimizers, list() | tuple() as schedulers):
-            return list(optimizers), [_schedule(one) for one in schedulers]
-        case list() | tuple():
-            parts = [optimizers_and_schedules(one) for one in configured]
-            return [one for found, _ in parts for one in found], [
-                one for _, found in parts for one in found
-            ]
-    raise ValueError(f"configure_optimizers must return optimizers, got {configured!r}")
-
-
-def _schedule(scheduler: Any) -> Schedule:  # noqa: ANN401 - scheduler, or a dict with it
-    if not isinstance(scheduler, Mapping):
-        return Schedule(scheduler)
-    known = {
-        name: scheduler[name] for name in ("interval", "frequency", "monitor") if name in scheduler
-    }
-    return Schedule(scheduler["scheduler"], **known)
+    def _monitored(self, name: str) -> Tensor:
+        logged = self.trainer.callback_metrics
+        if name not in logged:
+            raise ValueError(
+                f"ReduceLROnPlateau must monitor a metric that the search logs, got {name!r}; "
+                f"logged are {sorted(logged)}: there may be no validation, so log a metric in "
+                "training_step, or use another scheduler"
+            )
+        return logged[name]
 
 
 class TaggedLoader:

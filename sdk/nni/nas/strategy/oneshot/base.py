@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 from pytorch_lightning import LightningModule
+from pytorch_lightning.utilities.model_helpers import is_overridden
+from torch.utils.data import DataLoader
 
 from nni.mutable import Sample
 from nni.nas.evaluator.pytorch import Lightning
@@ -22,7 +24,7 @@ from nni.nas.oneshot.pytorch.supernet import (
     mutate,
     refuse_remaining,
 )
-from nni.nas.oneshot.pytorch.training import BaseOneShotLightningModule
+from nni.nas.oneshot.pytorch.training import BATCH_HOOKS, BaseOneShotLightningModule
 from nni.nas.space import ExecutableModelSpace, ModelStatus, RawFormatModelSpace
 from nni.nas.strategy.base import Strategy
 
@@ -236,6 +238,8 @@ class OneShotStrategy(Strategy):
             New evaluator.
         """
         module = self.configure_oneshot_module(evaluator.module)
+        if not module.automatic_optimization and evaluator.module.automatic_optimization:
+            check_trainer(evaluator.trainer, type(self).__name__)
         made = object.__new__(type(evaluator))  # a copy would be a new traced call
         vars(made).update(vars(evaluator))
         made.module = module
@@ -243,7 +247,7 @@ class OneShotStrategy(Strategy):
         if self._ckpt_path is not None:
             made.fit_kwargs.setdefault(CHECKPOINT, self._ckpt_path)
         if evaluator.datamodule is not None:
-            made.datamodule = fused_datamodule(evaluator.datamodule, self)
+            made.datamodule = fused_datamodule(evaluator.datamodule, self, module)
         else:
             train, val = evaluator.train_dataloaders, evaluator.val_dataloaders
             made.train_dataloaders = self.training_loaders(train, val)
@@ -407,19 +411,84 @@ def check_evaluator(evaluator: Any, strategy: str) -> None:  # noqa: ANN401 - it
         )
 
 
-def fused_datamodule(datamodule: Any, strategy: OneShotStrategy) -> Any:  # noqa: ANN401 - of Lightning
+def check_trainer(trainer: Any, strategy: str) -> None:  # noqa: ANN401 - trainer of Lightning
+    """Raise ValueError for arguments of a trainer that a search which steps optimizers cannot have.
+
+    Args:
+        trainer: trainer of the evaluator.
+        strategy: name of the strategy, for the error.
+
+    Raises:
+        ValueError: it clips or accumulates gradients.
+    """
+    if trainer.gradient_clip_val is not None:
+        raise ValueError(
+            f"gradient_clip_val of the trainer must be None in {strategy}, got "
+            f"{trainer.gradient_clip_val}; pass it to the strategy: "
+            f"{strategy}(gradient_clip_val={trainer.gradient_clip_val})"
+        )
+    if trainer.accumulate_grad_batches != 1:
+        raise ValueError(
+            f"accumulate_grad_batches of the trainer must be 1 in {strategy}, got "
+            f"{trainer.accumulate_grad_batches}; use larger batches, or RandomOneShot"
+        )
+
+
+def only_loader(loaders: Any, name: str, strategy: str) -> Any:  # noqa: ANN401 - any form of loaders
+    """Return the one loader of a list or dict, or the loader itself; raise ValueError for several.
+
+    Args:
+        loaders: loaders as Lightning takes them. A list of other objects than loaders of torch is a
+            loader itself: a list of batches.
+        name: argument of the evaluator, for the error.
+        strategy: name of the strategy, for the error.
+
+    Raises:
+        ValueError: there are several loaders.
+    """
+    found = list(loaders.values()) if isinstance(loaders, Mapping) else loaders
+    if not isinstance(found, list | tuple) or not any(isinstance(one, DataLoader) for one in found):
+        return loaders
+    if len(found) != 1:
+        raise ValueError(
+            f"{strategy} needs one loader in {name}, got {len(found)}; join the data sets by "
+            "torch.utils.data.ConcatDataset"
+        )
+    return found[0]
+
+
+def fused_datamodule(
+    datamodule: Any,  # noqa: ANN401 - of Lightning
+    strategy: OneShotStrategy,
+    module: BaseOneShotLightningModule,
+) -> Any:  # noqa: ANN401 - as above
     """Return a copy of a datamodule whose loaders are those of a strategy.
 
     Args:
         datamodule: datamodule of the evaluator.
         strategy: combines the loaders.
+        module: knows the batches of the evaluator in those of the combined loaders.
 
     Returns:
         A shallow copy.
     """
     made = copy.copy(datamodule)
-    train: Callable[[], Any] = datamodule.__class__.train_dataloader.__get__(made)
-    val: Callable[[], Any] = datamodule.__class__.val_dataloader.__get__(made)
+
+    def original(name: str) -> Callable[..., Any]:
+        # A method of the copy, or a function that `from_datasets` has set in the object.
+        found: Callable[..., Any] = vars(datamodule).get(
+            name, getattr(type(datamodule), name).__get__(made)
+        )
+        return found
+
+    def by_batch(name: str) -> Callable[..., Any]:
+        hook = original(name)
+        return lambda batch, *args: module.each_batch(batch, lambda one: hook(one, *args))
+
+    train, val = original("train_dataloader"), original("val_dataloader")
     made.train_dataloader = lambda: strategy.training_loaders(train(), val())
     made.val_dataloader = lambda: strategy.val_dataloader(train(), val()) or []
+    for name in BATCH_HOOKS:
+        if is_overridden(name, datamodule):
+            setattr(made, name, by_batch(name))
     return made

@@ -18,7 +18,7 @@ from nni.nas.oneshot.pytorch.mixing_cell import MixingCell
 from nni.nas.oneshot.pytorch.profiler import expectation_penalty
 from nni.nas.oneshot.pytorch.supernet import MutationHook
 from nni.nas.oneshot.pytorch.temperature import TemperatureSchedule
-from nni.nas.strategy.oneshot.base import OneShotStrategy
+from nni.nas.strategy.oneshot.base import OneShotStrategy, only_loader
 
 
 class DARTS(OneShotStrategy):
@@ -123,17 +123,36 @@ class DARTS(OneShotStrategy):
             if label not in of_cells:
                 self.architecture.add_leaf(leaf)
 
+    def _check_architecture(self) -> None:
+        """Raise ValueError without a choice, or if a penalty needs probabilities that are not."""
+        name, known = type(self).__name__, self.architecture.values
+        if not known:
+            raise ValueError(f"the model space of {name} must have a choice, got none")
+        penalty = self._options["penalty"]
+        unknown = [] if penalty is None else [one for one in penalty.labels if one not in known]
+        if unknown:
+            raise ValueError(
+                f"penalty of {name} must depend on labels with probabilities, got "
+                f"{', '.join(map(repr, unknown))}: labels of a Cell have none, nor have those of "
+                "another space; use ENAS, whose penalty is that of a sample"
+            )
+
     def configure_oneshot_module(
         self, training_module: LightningModule
     ) -> DifferentiableLightningModule:
-        """Return the module that alternates steps of architecture and weights."""
+        """Return the module that alternates steps of architecture and weights.
+
+        Raises:
+            ValueError: no choice has probabilities, or the penalty depends on others.
+        """
+        self._check_architecture()
         return DifferentiableLightningModule(
             training_module, self.architecture, temperature=self._temperature, **self._options
         )
 
     def train_dataloader(self, train: Any, val: Any) -> Any:  # noqa: ANN401 - any form of loaders
         """Return a dict of both loaders: a step reads a batch of each, the shorter one repeated."""
-        return {"train": train, "val": val}
+        return {"train": train, "val": only_loader(val, "val_dataloaders", type(self).__name__)}
 
     def val_dataloader(self, train: Any, val: Any) -> None:  # noqa: ANN401 - any form of loaders
         """Return None: the training reads all batches."""

@@ -23,6 +23,7 @@ from nni.nas.oneshot.pytorch.policy_training import (
 from nni.nas.oneshot.pytorch.profiler import sample_penalty
 from nni.nas.oneshot.pytorch.supernet import MutationHook
 from nni.nas.oneshot.pytorch.training import TaggedLoader
+from nni.nas.strategy.oneshot.base import only_loader
 from nni.nas.strategy.oneshot.random_one_shot import RandomOneShot
 
 
@@ -115,9 +116,12 @@ class ENAS(RandomOneShot):
 
         Raises:
             RuntimeError: no space was converted.
+            ValueError: the space has no choice.
         """
         if self._decisions is None:
             raise RuntimeError("ENAS has no supernet; call mutate_model first")
+        if not self._decisions.values:
+            raise ValueError("the model space of ENAS must have a choice, got none")
         policy = self._policy_fn(self._decisions.sizes)
         return PolicyLightningModule(
             training_module, self.path, self.sampler, self._decisions, policy, **self._options
@@ -125,7 +129,13 @@ class ENAS(RandomOneShot):
 
     def train_dataloader(self, train: Any, val: Any) -> TaggedLoader:  # noqa: ANN401 - any form of loaders
         """Return a loader of (name, batch) pairs: all training batches, then all of validation."""
-        return TaggedLoader({"train": train, "val": val})
+        name = type(self).__name__
+        return TaggedLoader(
+            {
+                "train": only_loader(train, "train_dataloaders", name),
+                "val": only_loader(val, "val_dataloaders", name),
+            }
+        )
 
     def val_dataloader(self, train: Any, val: Any) -> None:  # noqa: ANN401 - any form of loaders
         """Return None: the training reads all batches."""

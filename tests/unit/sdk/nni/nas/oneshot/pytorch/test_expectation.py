@@ -66,3 +66,10 @@ def test_long_sum_needs_no_enumeration() -> None:
 
 def test_number_is_its_own_expectation() -> None:
     assert float(Expectation(3).under(WEIGHTS)) == 3
+
+
+def test_labels_are_those_of_the_expression() -> None:
+    expression = Categorical([1, 2], label="a") * Categorical([1, 2], label="b")
+
+    assert Expectation(expression).labels == ["a", "b"]
+    assert Expectation(3).labels == []

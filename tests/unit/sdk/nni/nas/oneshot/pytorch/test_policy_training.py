@@ -1,5 +1,6 @@
 """Training of a supernet whose architectures are chosen by a policy."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.unit.sdk.nni.nas.oneshot.pytorch.supernets import (
     as_path,
     fit,
     line_data,
+    quiet_trainer,
 )
 
 
@@ -200,3 +202,29 @@ def test_reward_of_one_example_takes_the_running_statistics() -> None:
 
     assert float(logged["val_loss"]) < 1e-2  # float32 of values around 100, eps of 1e-5 in the root
     assert space.norm.running_mean == 100.0
+
+
+def test_reward_that_is_no_number_teaches_nothing() -> None:
+    class Diverged(Training):
+        def validation_step(self, batch: Any, batch_idx: int) -> None:
+            self.log("score", torch.tensor(float("nan")))
+
+    module = made(batches_per_update=1)
+    module.training_module = Diverged(module.model)
+    before = {name: value.clone() for name, value in module.policy.state_dict().items()}
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        quiet_trainer(max_epochs=1).fit(module, **loaders())
+
+    assert any("must be a finite number, got nan" in str(one.message) for one in caught)
+    after = module.policy.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+def test_hooks_get_the_batches_of_the_loaders() -> None:
+    module = made()
+
+    assert module.training_batches(("train", 1)) == (1,)
+    assert module.training_batches(("val", 1)) == ()
+    assert module.each_batch(("val", 1), lambda batch: batch + 1) == ("val", 2)

@@ -73,3 +73,24 @@ def test_checkpoint_holds_the_state_of_the_draws() -> None:
     second.on_load_checkpoint(checkpoint)
 
     assert [first.export() for _ in range(9)] == [second.export() for _ in range(9)]
+
+
+class Warmed(Training):
+    """Steps the optimizer itself, and takes batches alone."""
+
+    def training_step(self, batch: Any) -> Tensor:  # type: ignore[override]  # as Lightning permits
+        return super().training_step(batch, 0)
+
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        self.seen.append("step")
+        super().optimizer_step(*args, **kwargs)
+
+
+def test_hooks_of_automatic_optimization_are_those_of_the_inner_module() -> None:
+    space = Branches()
+    path = as_path(space)
+    inner = Warmed(space)
+
+    fit(SamplingLightningModule(inner, path, UniformSampler(space)), train_dataloaders=line_data())
+
+    assert inner.seen == ["epoch", "step", "step"]

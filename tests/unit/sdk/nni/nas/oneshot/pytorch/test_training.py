@@ -12,11 +12,9 @@ from nni.nas.oneshot.pytorch.training import (
     BaseOneShotLightningModule,
     ManualOneShotLightningModule,
     TaggedLoader,
-    optimizers_and_schedules,
+    step_output,
 )
 from tests.unit.sdk.nni.nas.oneshot.pytorch.supernets import Training, fit, line_data
-
-PARAMETERS = [nn.Parameter(torch.zeros(1))]
 
 
 class Plain(ManualOneShotLightningModule):
@@ -94,26 +92,6 @@ def test_export_must_be_overridden() -> None:
         BaseOneShotLightningModule(Training(nn.Linear(2, 1))).export()
 
 
-def test_all_forms_of_optimizers_are_read() -> None:
-    optimizer = SGD(PARAMETERS, 0.1)
-    scheduler = StepLR(optimizer, 1)
-    forms: list[Any] = [
-        ([optimizer], [scheduler]),
-        {"optimizer": optimizer, "lr_scheduler": scheduler},
-        {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "name": "rate"}},
-        ({"optimizer": optimizer, "lr_scheduler": scheduler},),
-    ]
-
-    for form in forms:
-        optimizers, schedules = optimizers_and_schedules(form)
-        assert optimizers == [optimizer]
-        assert [(one.scheduler, one.interval) for one in schedules] == [(scheduler, "epoch")]
-    assert optimizers_and_schedules(optimizer) == ([optimizer], [])
-    assert optimizers_and_schedules(None) == ([], [])
-    with pytest.raises(ValueError, match="must return optimizers"):
-        optimizers_and_schedules(3)
-
-
 def test_schedulers_step_at_their_interval() -> None:
     class Scheduled(Training):
         def configure_optimizers(self) -> Any:
@@ -140,3 +118,85 @@ def test_tagged_loader_names_the_batches() -> None:
     assert len(loader) == 3
     assert list(loader) == [("train", 1), ("train", 2), ("val", 3)]
     assert len(list(loader)) == 3
+
+
+class Hooked(Training):
+    """Notes the hooks that it gets."""
+
+    def note(self, name: str) -> None:
+        if name not in self.seen:
+            self.seen.append(name)
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        assert isinstance(batch[0], Tensor)
+        self.note("transfer")
+        return batch
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        assert isinstance(batch[0], Tensor)
+        self.note("start")
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+        assert isinstance(batch[0], Tensor)
+        self.note("end")
+
+    def on_before_backward(self, loss: Tensor) -> None:
+        self.note("backward")
+
+    def on_after_backward(self) -> None:
+        self.note("gradients")
+
+
+NAMES = {"transfer", "start", "end", "backward", "gradients", "epoch"}
+
+
+def test_inner_module_gets_the_hooks_of_batches() -> None:
+    inner = Hooked(nn.Linear(2, 1))
+
+    fit(Plain(inner), 1, train_dataloaders=line_data())
+
+    assert set(inner.seen) == NAMES
+
+
+class WithoutIndex(Training):
+    """Training whose steps take the batch alone, and skip all."""
+
+    def training_step(self, batch: Any) -> None:  # type: ignore[override]  # as Lightning permits
+        self.seen.append("step")
+
+    def validation_step(self, batch: Any) -> None:  # type: ignore[override]  # as above
+        self.seen.append("validation")
+
+
+def test_steps_need_not_take_an_index_and_may_skip_a_batch() -> None:
+    inner = WithoutIndex(nn.Linear(2, 1))
+    before = inner.model.weight.clone()
+
+    fit(Plain(inner), 1, train_dataloaders=line_data(8), val_dataloaders=line_data(8))
+
+    assert inner.seen[-3:] == ["epoch", "step", "validation"]
+    torch.testing.assert_close(inner.model.weight, before)
+
+
+def test_step_of_any_number_of_arguments_gets_all() -> None:
+    assert step_output(lambda *args: args, 1, 2) == (1, 2)
+    assert step_output(lambda batch, *, index=3: (batch, index), 1, 2) == (1, 3)
+
+
+def test_hooks_of_automatic_optimization_are_warned_of() -> None:
+    class Warmed(Training):
+        def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+            super().optimizer_step(*args, **kwargs)
+
+    with pytest.warns(RuntimeWarning, match="optimizer_step of Warmed are not called"):
+        Plain(Warmed(nn.Linear(2, 1)))
+
+
+def test_metric_of_a_scheduler_that_is_not_logged_is_named() -> None:
+    class Scheduled(Training):
+        def configure_optimizers(self) -> Any:
+            optimizer = SGD(self.parameters(), 1e-3)
+            return {"optimizer": optimizer, "lr_scheduler": ReduceLROnPlateau(optimizer)}
+
+    with pytest.raises(ValueError, match=r"got 'val_loss'; logged are \['train_loss'\]"):
+        fit(Plain(Scheduled(nn.Linear(2, 1))), 1, train_dataloaders=line_data())

@@ -20,6 +20,7 @@ from nni.nas.oneshot.pytorch.supernet import SuperModule
 from nni.nas.oneshot.pytorch.training import BaseOneShotLightningModule
 from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
 from nni.nas.strategy.oneshot import DARTS, ENAS, OneShotStrategy, RandomOneShot
+from nni.nas.strategy.oneshot.base import only_loader
 from nni.testing.oneshot_strategies import quiet_lightning
 from tests.unit.sdk.nni.nas.oneshot.pytorch.supernets import Branches, line_data
 
@@ -228,3 +229,91 @@ def test_state_names_the_newest_checkpoint_if_its_own_was_replaced(tmp_path: Pat
     strategy.load_state_dict({"ckpt_path": str(tmp_path / "deleted.ckpt")})
 
     assert strategy.state_dict() == {"ckpt_path": str(tmp_path / "new.ckpt")}
+
+
+class HookedData(pl.LightningDataModule):
+    """Data whose batches pass a hook."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lengths: set[int] = set()
+
+    def train_dataloader(self) -> Any:
+        return line_data()
+
+    def val_dataloader(self) -> Any:
+        return line_data(seed=1)
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        self.lengths.add(len(batch[0]))
+        return batch
+
+
+@pytest.mark.parametrize("kind", [DARTS, ENAS, RandomOneShot])
+def test_hooks_of_a_datamodule_get_the_batches_of_its_loaders(kind: type[OneShotStrategy]) -> None:
+    data = HookedData()
+    strategy = kind()
+    made = evaluator(train_dataloaders=None, val_dataloaders=None, datamodule=data)
+
+    with quiet_lightning():
+        strategy(RawFormatModelSpace(Branches(), made), SequentialExecutionEngine())
+
+    assert data.lengths == {8}
+
+
+@pytest.mark.parametrize("kind", [DARTS, ENAS, RandomOneShot])
+def test_datamodule_of_data_sets_is_used(kind: type[OneShotStrategy]) -> None:
+    with quiet_lightning():
+        data = pl.LightningDataModule.from_datasets(
+            line_data().dataset, line_data(seed=1).dataset, batch_size=8
+        )
+        made = evaluator(train_dataloaders=None, val_dataloaders=None, datamodule=data)
+        strategy = kind()
+        strategy(RawFormatModelSpace(Branches(), made), SequentialExecutionEngine())
+
+    assert strategy.oneshot_module.trainer.num_training_batches >= 2
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "remedy"),
+    [
+        ("gradient_clip_val", 2.0, r"DARTS\(gradient_clip_val=2.0\)"),
+        ("accumulate_grad_batches", 2, "larger batches"),
+    ],
+)
+def test_argument_of_a_trainer_that_steps_optimizers_is_refused(
+    argument: str, value: float, remedy: str
+) -> None:
+    strategy = DARTS()
+    strategy.mutate_model(Branches())
+
+    with pytest.raises(ValueError, match=f"{argument} of the trainer must be .*{remedy}"):
+        strategy.mutate_evaluator(evaluator(**{argument: value}))
+
+    free = RandomOneShot()
+    free.mutate_model(Branches())
+    assert free.mutate_evaluator(evaluator(**{argument: value})).module is free.oneshot_module
+
+
+def test_one_loader_is_taken_of_a_list_or_dict() -> None:
+    loader = line_data()
+
+    for loaders in ([loader], {"first": loader}, loader):
+        assert only_loader(loaders, "val_dataloaders", "ENAS") is loader
+    assert only_loader([1, 2], "val_dataloaders", "ENAS") == [1, 2]
+    with pytest.raises(ValueError, match="ENAS needs one loader in val_dataloaders, got 2"):
+        only_loader([loader, loader], "val_dataloaders", "ENAS")
+
+
+@pytest.mark.parametrize("kind", [DARTS, ENAS])
+def test_space_without_a_choice_is_refused(kind: type[OneShotStrategy]) -> None:
+    class Fixed(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(2, 1)
+
+    strategy = kind()
+    strategy.mutate_model(Fixed())
+
+    with pytest.raises(ValueError, match=f"space of {kind.__name__} must have a choice"):
+        strategy.mutate_evaluator(evaluator())

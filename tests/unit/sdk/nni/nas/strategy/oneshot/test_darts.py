@@ -89,3 +89,14 @@ def test_penalty_of_another_kind_is_refused() -> None:
 def test_there_are_no_logits_before_the_conversion() -> None:
     with pytest.raises(RuntimeError, match="call mutate_model first"):
         assert isinstance(DARTS().architecture, ArchitectureWeights)
+
+
+def test_penalty_on_labels_without_probabilities_is_refused() -> None:
+    class Cost:
+        expression = nni.choice("other", [1, 2]) + nni.choice("width", [2, 4])
+
+    strategy = DARTS(penalty={"profiler": Cost(), "baseline": 1})
+    space = strategy.mutate_model(Everything())
+
+    with pytest.raises(ValueError, match=r"must depend on labels .* got 'other': labels of a Cell"):
+        strategy.configure_oneshot_module(Training(space))

@@ -8,7 +8,7 @@ import pytest
 from nni.nas.nn.pytorch import InputChoice, ModelSpace
 from nni.nas.oneshot.pytorch.controller import Controller
 from nni.nas.strategy.oneshot import ENAS
-from tests.unit.sdk.nni.nas.oneshot.pytorch.supernets import Everything, Training
+from tests.unit.sdk.nni.nas.oneshot.pytorch.supernets import Everything, Training, line_data
 
 
 @pytest.mark.claim("nas", 57)
@@ -71,3 +71,9 @@ def test_training_precedes_validation_in_an_epoch() -> None:
 def test_module_needs_a_supernet() -> None:
     with pytest.raises(RuntimeError, match="call mutate_model first"):
         ENAS().configure_oneshot_module(Training(Everything()))
+
+
+def test_loaders_in_lists_are_taken_out() -> None:
+    loader = ENAS().train_dataloader([line_data(8)], {"val": line_data(16)})
+
+    assert [name for name, _ in loader] == ["train", "val", "val"]
