@@ -7,6 +7,8 @@ ValueError
     └── ConstraintViolation     its values break a constraint
 TypeError
 └── LegacyFormatError           a mutable has no form in the search spaces of tuners
+RuntimeError
+└── UndecidedError              an expression is used as a value before a sample is there
 ```
 """
 
@@ -101,4 +103,15 @@ class LegacyFormatError(TypeError):
         ... except LegacyFormatError as error:
         ...     print(error)
         Numerical(low=0.0, high=1.0, label='rate') has no legacy form; only a Categorical has
+    """
+
+
+class UndecidedError(RuntimeError):
+    """Error of an expression that is used as a bool or a number before a sample is there.
+
+    Examples:
+        >>> import nni
+        >>> bool(nni.choice("width", [4, 8]) > 4)
+        Traceback (most recent call last):
+        nni.mutable.errors.UndecidedError: an expression has no value before a sample is there, ...
     """

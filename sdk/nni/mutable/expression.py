@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, Self, SupportsIndex
 
 from nni.mutable.base import LabeledMutable, Mutable, Sample
-from nni.mutable.errors import SampleValidationError
+from nni.mutable.errors import SampleValidationError, UndecidedError
 from nni.mutable.record import equal_values, marked, unmarked
 
 _TEXT_LENGTH = 400
@@ -214,16 +214,16 @@ class MutableExpression(Mutable):
         return self._compiled
 
     def __bool__(self) -> bool:
-        raise RuntimeError(_UNDECIDED)
+        raise UndecidedError(_UNDECIDED)
 
     def __index__(self) -> int:
-        raise RuntimeError(_UNDECIDED)
+        raise UndecidedError(_UNDECIDED)
 
     def __int__(self) -> int:
-        raise RuntimeError(_UNDECIDED)
+        raise UndecidedError(_UNDECIDED)
 
     def __float__(self) -> float:
-        raise RuntimeError(_UNDECIDED)
+        raise UndecidedError(_UNDECIDED)
 
     def __iter__(self) -> NoReturn:
         raise TypeError(_UNDECIDED)

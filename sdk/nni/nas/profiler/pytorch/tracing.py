@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from nni.mutable import Mutable, MutableExpression
+from nni.mutable.errors import UndecidedError
 from nni.mutable.expression import apply
 from nni.nas.nn.pytorch import Cell, InputChoice, LayerChoice, ModelSpace, MutableModule, Repeat
 from nni.nas.profiler.pytorch.arguments import mutable_arguments
@@ -121,10 +122,18 @@ class CostTrace:
             inputs: its inputs; tensors are `ShapeTensor`.
 
         Raises:
-            CannotProfileError: a layer or a function has no formula.
+            CannotProfileError: a layer or a function has no formula, or a `forward` branches on a
+                mutable size.
         """
-        with _diverted(module, self._handler):
-            return module(*inputs)
+        try:
+            with _diverted(module, self._handler):
+                return module(*inputs)
+        except UndecidedError as error:
+            raise CannotProfileError(
+                f"{type(module).__name__} has a module whose forward branches on a mutable size, "
+                "so it cannot be profiled as a whole; profile each model: "
+                "count_flops_params(model.executable_model(), images)"
+            ) from error
 
     def _handler(self, module: nn.Module) -> Callable[..., Any] | None:
         """Return the replacement of a module's `forward`; None: keep its own."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import nni
 from nni.mutable import Sample
+from nni.nas.hub.pytorch import DARTS
 from nni.nas.nn.pytorch import (
     Cell,
     InputChoice,
@@ -170,6 +171,16 @@ def test_output_of_such_a_module_must_have_one_shape() -> None:
 
     with pytest.raises(CannotProfileError, match="the shape of its output depends on width"):
         FlopsProfiler(Growing(nni.choice("width", [2, 3])), torch.zeros(1, 6))
+
+
+def test_forward_that_branches_on_a_mutable_size_is_refused_with_the_remedy() -> None:
+    space = DARTS(width=4, num_cells=3)
+    images = torch.zeros(1, 3, 8, 8)
+
+    with pytest.raises(CannotProfileError, match=r"DARTS .*branches.*executable_model\(\)"):
+        FlopsProfiler(space, images)
+
+    assert count_flops_params(space.default(), images).flops > 0
 
 
 def test_layer_of_torch_without_a_formula_runs_without_data() -> None:
