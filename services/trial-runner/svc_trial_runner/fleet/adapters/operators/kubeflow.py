@@ -97,7 +97,7 @@ class KubeflowWorkload(Workload):
             rule = f"must be one of {', '.join(_KINDS)}"
             yield PlatformProblem("operator", rule, repr(section.get("operator"))[:80])
         version = section.get("apiVersion")
-        if version not in {None, API_VERSION}:
+        if version not in (None, API_VERSION):
             rule = "must be v1, that of the training operator"
             yield PlatformProblem("apiVersion", rule, repr(version)[:80])
         given = dict(_given_roles(section))

@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from svc_trial_runner.fleet.adapters.kubernetes.agent_states import (
     NO_POD,
     is_leaving,
@@ -199,3 +201,133 @@ def test_latest_warning_is_the_first_one() -> None:
 
 def test_pod_without_a_status_has_ended_in_order() -> None:
     assert pod_end({}) == ""
+
+
+def test_pod_that_is_deleted_counts_as_one_that_is_over() -> None:
+    leaving, live = pod("Running"), pod("Pending")
+    leaving["metadata"] = {
+        **leaving["metadata"],
+        "creationTimestamp": "2026-01-02T00:00:00Z",
+        "deletionTimestamp": "2026-01-02T00:00:01Z",
+    }
+
+    assert latest_pods([leaving, live]) == {NAME: live}
+
+
+def test_last_one_of_several_live_pods_counts() -> None:
+    first, last = pod("Running"), pod("Pending")
+    last["metadata"] = {**last["metadata"], "creationTimestamp": "2026-01-02T00:00:00Z"}
+
+    assert latest_pods([last, first, {"metadata": {}}]) == {NAME: last}
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_agent_whose_pod_is_over_has_ended_before_its_job(phase: str) -> None:
+    agent = found(job(), pod(phase))
+
+    assert agent == PlatformAgent(NAME, AgentPhase.ENDED, "node-1")
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "needed"),
+    [
+        (AgentPhase.PENDING, "", True),
+        (AgentPhase.PENDING, NO_POD, True),
+        (AgentPhase.PENDING, "ErrImagePull", False),
+        (AgentPhase.RUNNING, "", False),
+    ],
+)
+def test_events_are_needed_for_waits_without_a_reason(
+    phase: AgentPhase, reason: str, *, needed: bool
+) -> None:
+    assert needs_warnings(PlatformAgent(NAME, phase, "", reason)) is needed
+
+
+def test_job_that_was_tried_too_often_has_its_own_words_if_it_has_a_pod() -> None:
+    failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+
+    assert found(job(conditions=[failed]), pod("Failed")).reason == "BackoffLimitExceeded"
+    failed["reason"] = "DeadlineExceeded"
+    assert found(job(conditions=[failed])).reason == "DeadlineExceeded"
+
+
+def test_words_of_a_job_that_has_not_failed_are_no_reason() -> None:
+    done = {"type": "Complete", "status": "True", "reason": "CompletionsReached"}
+
+    assert found(job(conditions=[done]), pod("Succeeded")).reason == ""
+
+
+def test_disruption_that_did_not_happen_is_no_reason() -> None:
+    conditions = [
+        {"type": "DisruptionTarget", "status": "False", "reason": "a"},
+        {"type": "Ready", "status": "True", "reason": "b"},
+    ]
+
+    assert pod_end(pod("Failed", conditions=conditions)) == ""
+
+
+def test_container_that_ended_in_order_is_no_reason() -> None:
+    containers = [
+        state("settings", "terminated", exitCode=0),
+        state("proxy", "running"),
+        state("agent", "terminated", exitCode=3),
+    ]
+
+    assert pod_end(pod("Failed", containerStatuses=containers)) == (
+        "container agent ended: exit code 3"
+    )
+
+
+def test_words_of_a_running_pod_with_a_reason_are_shown() -> None:
+    assert pod_end(pod("Running", reason="Evicted")) == "Evicted"
+
+
+@pytest.mark.parametrize("spec", [{"suspend": True}, {"runPolicy": {"suspend": True}}])
+def test_suspended_job_without_a_queue_waits(spec: dict[str, Any]) -> None:
+    assert found({**job(), "spec": spec}).reason == "Suspended"
+
+
+@pytest.mark.parametrize("reason", ["NodeLost", "NodeUnreachable"])
+def test_pod_of_a_lost_node_names_it(reason: str) -> None:
+    assert found(job(), pod("Running", reason=reason)).reason == "node node-1 does not answer"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"type": "Ready", "status": "True", "reason": "NodeNotReady"},
+        {"type": "Ready", "status": "False", "reason": "ContainersNotReady"},
+        {"type": "Initialized", "status": "False", "reason": "NodeNotReady"},
+    ],
+)
+def test_pod_that_is_not_ready_by_itself_is_on_no_lost_node(condition: dict[str, str]) -> None:
+    running = [state("agent", "running")]
+
+    agent = found(job(), pod("Running", containerStatuses=running, conditions=[condition]))
+
+    assert (agent.phase, agent.reason) == (AgentPhase.RUNNING, "")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"type": "PodScheduled", "status": "True", "reason": "a"},
+        {"type": "Ready", "status": "False", "reason": "b"},
+    ],
+)
+def test_pod_that_has_a_node_waits_there(condition: dict[str, str]) -> None:
+    agent = found(job(), pod("Pending", conditions=[condition]))
+
+    assert agent == PlatformAgent(NAME, AgentPhase.PENDING, "node-1")
+
+
+def test_time_of_a_repeated_event_is_that_of_its_last_repetition() -> None:
+    place = {"involvedObject": {"name": "a"}, "type": "Warning"}
+    events = [
+        {**place, "reason": "created", "metadata": {"creationTimestamp": "1"}},
+        {**place, "reason": "series", "series": {"lastObservedTime": "5"}, "lastTimestamp": "2"},
+        {**place, "reason": "time", "eventTime": "3", "metadata": {"creationTimestamp": "6"}},
+        {**place, "reason": "last", "lastTimestamp": "4", "eventTime": "7"},
+    ]
+
+    assert warning_texts(events) == {"a": ["series", "last", "time", "created"]}

@@ -137,3 +137,42 @@ def test_error_of_a_refusal_has_its_message_alone() -> None:
 
     assert str(error) == 'pods "a" not found'
     assert error.refusal is refusal
+
+
+def test_words_are_shortened_to_400_characters() -> None:
+    assert explained(" a\n b" + "x" * 1000) == "a b" + "x" * 397
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"kind": "Pod", "message": "a"}, "HTTP status 418: teapot"),
+        ({"kind": "Status"}, "HTTP status 418"),
+        ({"kind": "Status", "message": "a", "details": "b"}, "a"),
+        ({"kind": "Status", "message": "a", "details": {"causes": ["b", {"field": ""}]}}, "a"),
+    ],
+)
+def test_message_of_a_refusal_is_what_is_known(body: object, message: str) -> None:
+    refusal = parse_refusal(418, body, "teapot")
+
+    assert (refusal.message, refusal.fields) == (message, ())
+
+
+def test_empty_answer_has_no_message() -> None:
+    assert parse_refusal(502, None, " ").message == "HTTP status 502: no message"
+
+
+def test_remedy_of_a_forbidden_request_is_that_of_its_words() -> None:
+    error = platform_error(Refusal(403, "Forbidden", "violates PodSecurity"))
+
+    assert error.remedy.startswith("set podSecurity: restricted")
+    assert not error.permanent
+    assert platform_error(Refusal(422, "Invalid", "no")).remedy == ""
+
+
+def test_value_that_is_no_text_is_not_shown() -> None:
+    refusal = Refusal(403, "Forbidden", QUOTA, ("limits.memory",))
+
+    problem = refused_object(refusal, {"memory": 7})
+
+    assert (problem.field, problem.value, problem.permanent) == ("memory", "", False)

@@ -122,3 +122,33 @@ def test_quota_of_some_pods_only_is_left_to_the_server() -> None:
     scoped["spec"]["scopes"] = ["BestEffort"]
 
     assert broken_quotas(parse_options({"cpus": 16}), [scoped]) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "hard", "field"),
+    [
+        ({"memory": "16Gi"}, {"memory": "16Gi"}, []),
+        ({"memory": "17Gi"}, {"memory": "16Gi"}, ["memory"]),
+        ({"ephemeralStorage": "2Gi"}, {"limits.ephemeral-storage": "1Gi"}, ["ephemeralStorage"]),
+        ({"gpus": 1}, {"nvidia.com/gpu": "1"}, []),
+        ({"gpus": 2}, {"nvidia.com/gpu": "1"}, ["gpus"]),
+        ({}, {"nvidia.com/gpu": "1"}, []),  # an agent without GPUs needs none
+        ({"cpus": 2}, {"cpu": "many"}, []),
+        ({"cpus": 2}, {"pods": "1"}, []),
+    ],
+)
+def test_quota_is_the_most_that_a_section_may_ask_for(
+    given: dict[str, Any], hard: dict[str, str], field: list[str]
+) -> None:
+    found = broken_quotas(parse_options(given), [quota(**hard)])
+
+    assert [problem.field for problem in found] == field
+
+
+def test_quotas_after_one_of_some_pods_are_looked_at() -> None:
+    scoped = quota(cpu="8")
+    scoped["spec"]["scopeSelector"] = {"matchExpressions": []}
+
+    found = broken_quotas(parse_options({"cpus": 16}), [scoped, quota(cpu="9")])
+
+    assert [problem.rule for problem in found] == ["must be <= 9, as the quota team allows"]

@@ -5,10 +5,12 @@ import pytest
 
 from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
     SECRET_PATH,
+    RoleCommand,
     job_manifest,
     labels_of_pool,
     merged,
     owner_patch,
+    role_template,
     secret_manifest,
     selector,
 )
@@ -201,3 +203,105 @@ def test_secret_is_owned_by_the_job_after_the_patch() -> None:
 
 def test_selector_has_all_labels() -> None:
     assert selector({"b": "2", "a": "1"}) == "a=1,b=2"
+
+
+def test_finished_job_is_kept_as_long_as_the_section_says() -> None:
+    spec = job({"ttlSecondsAfterFinished": 60, "graceSeconds": 20})["spec"]
+
+    assert (spec["ttlSecondsAfterFinished"], spec["parallelism"]) == (60, 1)
+    assert spec["template"]["spec"]["terminationGracePeriodSeconds"] == 20
+    assert "suspend" not in spec
+
+
+def test_secret_cannot_be_changed_and_is_read_by_its_user_alone() -> None:
+    volumes = {one["name"]: one for one in pod()["volumes"]}
+
+    assert volumes["nni-secret"]["secret"] == {"secretName": str(NAME), "defaultMode": 0o400}
+    assert secret_manifest(NAME, LABELS, b"")["immutable"] is True
+    assert secret_manifest(NAME, LABELS, b"")["metadata"]["labels"]["nni-agent"] == str(NAME)
+
+
+def test_pod_gets_no_variables_of_the_services_of_its_namespace() -> None:
+    assert pod()["enableServiceLinks"] is False
+
+
+def test_first_container_asks_for_processors_and_memory_alone() -> None:
+    options = {"cpus": 4, "memory": "16Gi", "ephemeralStorage": "20Gi", "gpus": 1}
+
+    (first,) = pod(options)["initContainers"]
+
+    amounts = {"cpu": "4", "memory": "16Gi"}
+    assert first["resources"] == {"requests": amounts, "limits": amounts}
+    (mount,) = [one for one in first["volumeMounts"] if one["name"] == "nni-secret"]
+    assert mount["readOnly"] is True
+
+
+def test_pod_without_pod_security_has_no_restrictions() -> None:
+    spec = pod({"podSecurity": "none", "runAsUser": 7})
+
+    assert spec["securityContext"]["runAsUser"] == 7
+    assert "runAsNonRoot" not in spec["securityContext"]
+    assert "securityContext" not in spec["containers"][0]
+
+
+def test_policy_of_pulls_is_that_of_the_section() -> None:
+    assert agent({"imagePullPolicy": "Always"})["imagePullPolicy"] == "Always"
+    assert "imagePullPolicy" not in agent()
+
+
+def test_options_that_are_not_given_are_not_in_the_pod() -> None:
+    given = {"imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName"}
+
+    assert given.isdisjoint(pod())
+    assert agent()["resources"] == {}
+
+
+def test_secrets_are_variables_or_mounts_or_all_of_their_keys() -> None:
+    variable = {"name": "a", "key": "k", "env": "A"}
+    mounted = {"name": "b", "mountPath": "/b"}
+
+    found = agent({"secrets": [variable, mounted, {"name": "c"}]})
+
+    assert [one["name"] for one in found["env"]] == ["HOME", "A"]
+    assert found["envFrom"] == [{"secretRef": {"name": "c"}}]
+    mounts = [one for one in found["volumeMounts"] if one["name"].startswith("secret-")]
+    assert mounts == [{"name": "secret-1", "mountPath": "/b", "readOnly": True}]
+
+
+def test_pod_beside_the_agent_has_neither_settings_nor_secret() -> None:
+    command = RoleCommand("ps", "python3 serve.py")
+    template = {"spec": {"containers": [{"name": "log"}], "initContainers": [{"name": "wait"}]}}
+    options = parse_options({"podTemplate": template})
+
+    found = role_template(options, order(), LABELS, "4.0", command)
+
+    spec = found["spec"]
+    own, other = spec["containers"]
+    assert found["metadata"]["labels"]["nni-role"] == "ps"
+    assert [one["name"] for one in spec["initContainers"]] == ["wait"]
+    assert [one["name"] for one in spec["volumes"]] == ["nni-home"]
+    assert [one["name"] for one in own["volumeMounts"]] == ["nni-home"]
+    assert own["command"] == ["/bin/sh", "-c", "python3 serve.py"]
+    assert other == {"name": "log"}
+
+
+def test_labels_and_annotations_of_the_section_are_on_job_and_pod() -> None:
+    found = job({"labels": {"team": "a", "nni-pool": "b"}, "annotations": {"note": "c"}})
+
+    for one in (found, found["spec"]["template"]):
+        labels = one["metadata"]["labels"]
+        assert (labels["team"], labels["nni-pool"], labels["nni-agent"]) == (
+            "a",
+            "exp-a",
+            str(NAME),
+        )
+        assert one["metadata"]["annotations"] == {"note": "c"}
+
+
+def test_merge_changes_the_item_of_the_same_name_alone() -> None:
+    base = {"items": [{"name": "a", "x": 1}, {"name": "b", "x": 1}, 3]}
+
+    found = merged(base, {"items": [{"name": "b", "y": 2}, {"z": 4}]})
+
+    assert found["items"] == [{"name": "a", "x": 1}, {"name": "b", "x": 1, "y": 2}, 3, {"z": 4}]
+    assert merged({"a": [1], "b": {}}, {"a": {}, "b": [1]}) == {"a": {}, "b": [1]}

@@ -143,3 +143,108 @@ def test_value_of_a_secret_in_the_section_is_refused_and_not_repeated() -> None:
 
 def test_root_is_allowed_without_pod_security() -> None:
     assert option_problems({"runAsUser": 0, "podSecurity": "none"}) == []
+
+
+def test_long_value_is_shown_by_its_first_80_characters() -> None:
+    claim = "a" * 100
+
+    (problem,) = [
+        one
+        for one in option_problems({"volumes": [{"emptyDir": claim, "mountPath": "/data"}]})
+        if one.field == "volumes[0].emptyDir"
+    ]
+
+    assert problem.value == f"'{claim[:79]}"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"graceSeconds": 4},
+        {"graceSeconds": 120},
+        {"runAsUser": 1},
+        {"gpus": 0},
+        {"inCluster": True},
+        {"inCluster": False, "context": "lab", "kubeconfig": "/config"},
+        {"cpus": "1"},  # the least size is one of memory
+        {"volumes": [{**NFS, "mountPath": "/nnix"}]},
+        {"volumes": [NFS, {**NFS, "mountPath": "/data/more"}]},
+        {"volumes": [{**NFS, "name": "data", "readOnly": True, "subPath": "a"}]},
+        {"namespace": "a" * 63},
+        {"podTemplate": {"metadata": {}, "spec": {}}},
+        {"podTemplate": {"spec": {"containers": [{"name": "proxy", "args": []}]}}},
+        {"setupLines": "module load cuda"},
+    ],
+)
+def test_value_at_a_limit_has_no_problem(options: dict[str, Any]) -> None:
+    assert option_problems(options) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"graceSeconds": 3}, "graceSeconds"),
+        ({"gpus": -1}, "gpus"),
+        ({"gpus": True}, "gpus"),
+        ({"cpus": True}, "cpus"),
+        ({"reuseMode": "no"}, "reuseMode"),
+        ({"labels": ["a"]}, "labels"),
+        ({"tolerations": ["a"]}, "tolerations"),
+        ({"tolerations": "a"}, "tolerations"),
+        ({"ephemeralStorage": "16383Ki"}, "ephemeralStorage"),
+        ({"cpus": "0"}, "cpus"),
+        ({"inCluster": True, "kubeconfig": "/config"}, "inCluster"),
+        ({"pythonPath": "a\nb"}, "pythonPath"),
+        ({"namespace": "a" * 64}, "namespace"),
+        ({"serviceAccount": "_"}, "serviceAccount"),
+        ({"volumes": [{**NFS, "mountPath": "/nni"}]}, "volumes[0].mountPath"),
+        ({"volumes": [{**NFS, "mountPath": "/a:b"}]}, "volumes[0].mountPath"),
+        ({"volumes": [{**NFS, "mountPath": 7}]}, "volumes[0].mountPath"),
+        ({"secrets": [{"name": "a", "key": "b"}]}, "secrets[0]"),
+        ({"secrets": [{"name": "a", "mountPath": "a"}]}, "secrets[0].mountPath"),
+        (
+            {"secrets": [{"name": name, "mountPath": "/a"} for name in "ab"]},
+            "secrets[1].mountPath",
+        ),
+        ({"podTemplate": {"metadata": {"annotations": None}}}, "podTemplate.metadata.annotations"),
+        ({"podTemplate": {"spec": {"containers": "agent"}}}, "podTemplate.spec.containers"),
+        ({"podTemplate": {"spec": {"containers": ["a"]}}}, "podTemplate.spec.containers[0]"),
+        (
+            {"podTemplate": {"spec": {"containers": [{"name": "agent", "command": []}]}}},
+            "podTemplate.spec.containers[0]",
+        ),
+    ],
+)
+def test_broken_rule_is_the_only_problem(options: dict[str, Any], field: str) -> None:
+    assert fields(options) == [field]
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ({"gpus": "a" * 100}, f"'{'a' * 79}"),
+        ({"python": "\n" * 100}, "'" + "\\n" * 39 + "\\"),
+    ],
+)
+def test_wrong_value_is_shown_by_its_first_80_characters(
+    options: dict[str, Any], value: str
+) -> None:
+    (problem,) = option_problems(options)
+
+    assert problem.value == value
+    assert len(problem.value) == 80
+
+
+def test_several_secrets_and_lists_are_read() -> None:
+    options = parse_options(
+        {"tolerations": ({"key": "gpu"},), "gpus": 0, "reuseMode": False, "inCluster": False}
+    )
+
+    assert options.tolerations == ({"key": "gpu"},)
+    assert (options.gpus, options.reuse_mode, options.in_cluster) == (0, False, False)
+
+
+def test_agents_have_half_a_minute_and_their_jobs_are_kept_for_a_day() -> None:
+    options = parse_options({})
+
+    assert (options.grace_seconds, options.ttl_seconds_after_finished) == (30, 24 * 3600)

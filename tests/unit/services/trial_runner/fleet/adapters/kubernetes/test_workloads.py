@@ -48,3 +48,16 @@ def test_section_is_checked() -> None:
     (problem,) = JobWorkload({"memory": "16GB"}).problems()
 
     assert problem.field == "memory"
+
+
+def test_first_condition_that_is_an_end_counts() -> None:
+    conditions = [
+        {"type": "Suspended", "status": "True"},
+        {"type": "Failed", "status": "True", "reason": "a", "message": "b"},
+    ]
+
+    end = condition_end({"status": {"conditions": conditions}}, "Complete")
+
+    assert end is not None
+    assert (end.failed, end.words) == (True, "a: b")
+    assert condition_end({"status": {"conditions": None}}, "Complete") is None

@@ -86,3 +86,38 @@ def test_phase_of_a_job_is_its_end() -> None:
     succeeded = workload.end({"status": {"phase": "Succeeded"}})
     assert succeeded is not None
     assert not succeeded.failed
+
+
+def test_section_that_keeps_the_rules_has_no_problem() -> None:
+    assert AdaptDlWorkload(SECTION).problems() == []
+    assert AdaptDlWorkload({"adaptive": False}).problems() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "value"),
+    [
+        ({"adaptive": "a" * 100}, f"'{'a' * 79}"),
+        ({"storage": {**SECTION["storage"], "containerMountPath": "a" * 100}}, "a" * 80),
+    ],
+)
+def test_long_value_is_shown_by_its_first_80_characters(
+    changes: dict[str, Any], value: str
+) -> None:
+    (problem,) = AdaptDlWorkload({**SECTION, **changes}).problems()
+
+    assert problem.value == value
+
+
+@pytest.mark.parametrize("server", [7, ""])
+def test_server_of_the_storage_is_a_text(server: object) -> None:
+    storage = {**SECTION["storage"], "server": server}
+
+    (problem,) = AdaptDlWorkload({**SECTION, "storage": storage}).problems()
+
+    assert problem.field == "storage.server"
+
+
+def test_job_without_storage_has_the_volumes_of_the_agent_alone() -> None:
+    pod = job({"dockerImage": "team/trials:1"})["spec"]["template"]["spec"]
+
+    assert [one["name"] for one in pod["volumes"]] == ["nni-home", "nni-settings", "nni-secret"]

@@ -180,3 +180,53 @@ async def test_other_roles_of_an_agent_end_with_it(cluster: KubernetesCluster) -
     left = cluster.server.objects.list("pods")[0]
     assert len(started) == 4
     assert [one for one in left if one["status"]["phase"] not in OVER] == []
+
+
+def test_job_of_no_queue_is_not_suspended() -> None:
+    assert "suspend" not in job(TENSORFLOW)["spec"]["runPolicy"]
+
+
+def test_worker_that_is_the_chief_has_no_pods_beside_it() -> None:
+    section = {"operator": "tf-operator", "worker": {"replicas": 1}, "reuseMode": False}
+
+    assert KubeflowWorkload(section).problems() == []
+    assert {kind: one["replicas"] for kind, one in replicas(section).items()} == {"Chief": 1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"master": {"replicas": 2}}, "must be 1"),
+        ({"ps": {}}, "is no role of pytorch-operator"),
+        ({"apiVersion": ["v1"]}, "must be v1, that of the training operator"),
+        ({"operator": ["pytorch-operator"]}, "must be one of tf-operator, pytorch-operator"),
+        ({"worker": {}, "reuseMode": False}, "must be given with reuseMode: false"),
+        ({"gpuNumber": 1, "podSecurity": "x"}, "must be restricted or none"),
+    ],
+)
+def test_broken_rule_of_a_pytorch_job_is_explained(changes: dict[str, Any], rule: str) -> None:
+    problems = KubeflowWorkload({**PYTORCH, **changes}).problems()
+
+    assert rule in [problem.rule for problem in problems]
+
+
+def test_master_of_one_pod_in_the_given_version_is_allowed() -> None:
+    section = {**PYTORCH, "master": {"replicas": 1}, "apiVersion": "v1"}
+
+    assert KubeflowWorkload(section).problems() == []
+
+
+@pytest.mark.parametrize("field", ["operator", "apiVersion"])
+def test_long_value_is_shown_by_its_first_80_characters(field: str) -> None:
+    (problem,) = KubeflowWorkload({**TENSORFLOW, field: "a" * 100}).problems()
+
+    assert (problem.field, problem.value) == (field, f"'{'a' * 79}")
+
+
+def test_pods_of_the_chief_are_those_of_the_master_else_of_a_worker() -> None:
+    role = {"dockerImage": "team/master:1"}
+    workers = {"operator": "pytorch-operator", "worker": {**ROLE, "dockerImage": "team/worker:1"}}
+
+    for section, image in (({**workers, "master": role}, "team/master:1"),
+                           (workers, "team/worker:1")):  # fmt: skip
+        assert container(replicas(section)["Master"])["image"] == image

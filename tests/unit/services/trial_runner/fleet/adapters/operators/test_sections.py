@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.kubernetes.options import parse_options
 from svc_trial_runner.fleet.adapters.operators.sections import (
     base_options,
     base_problems,
     parse_role,
+    pod_problems,
     role_options,
     role_problems,
     storage_problems,
@@ -116,3 +118,56 @@ def test_options_of_the_cluster_are_checked_too() -> None:
     (problem,) = base_problems({"podSecurity": "some", "storage": NFS})
 
     assert problem.field == "podSecurity"
+
+
+@pytest.mark.parametrize(("given", "name"), [({"name": "ps"}, "ps"), ({}, "worker")])
+def test_role_without_a_name_has_that_of_its_field(given: dict[str, Any], name: str) -> None:
+    assert parse_role("worker", given).name == name
+
+
+def test_role_is_one_pod_by_default() -> None:
+    assert parse_role("worker", {}).count == 1
+
+
+@pytest.mark.parametrize("field", ["replicas", "memorySize", "cpuNumber", "gpuNumber"])
+def test_long_value_of_a_role_is_shown_by_its_first_80_characters(field: str) -> None:
+    (problem,) = role_problems("worker", {field: "a" * 100})
+
+    assert problem.value == f"'{'a' * 79}"
+
+
+def test_long_type_of_a_storage_is_shown_by_its_first_80_characters() -> None:
+    (problem,) = storage_problems({"storageType": "a" * 100})
+
+    assert problem.value == f"'{'a' * 79}"
+
+
+def test_pods_of_a_role_without_an_image_have_that_of_the_section() -> None:
+    options = role_options(base_options({"podSecurity": "none"}), parse_role("ps", {}))
+
+    assert (options.image, options.gpus, options.more_volumes) == ("", None, ())
+
+
+def test_place_of_a_claim_is_its_mount_path_before_its_path() -> None:
+    claim = {"storageType": "pvc", "path": "/data", "claimName": "c"}
+
+    found = storage_volume({**claim, "mountPath": "/mnt/data"})
+
+    assert found is not None
+    assert found[1] == {"name": "nni-storage", "mountPath": "/mnt/data"}
+
+
+def test_azure_share_without_a_secret_is_not_mounted() -> None:
+    assert storage_volume({"storageType": "azureStorage", "azureShare": "share"}) is None
+    assert storage_volume("nfs") is None
+
+
+def test_problems_of_pods_have_the_names_of_the_role() -> None:
+    role = parse_role("worker", {})
+    options = parse_options({"image": "A", "cpus": "x", "memory": "y", "queue": "_"})
+
+    fields = [problem.field for problem in pod_problems(options, role)]
+
+    assert sorted(fields) == [
+        "queue", "worker.cpuNumber", "worker.dockerImage", "worker.memorySize"
+    ]  # fmt: skip
