@@ -11,11 +11,11 @@ from torch import nn
 from nni.mutable import Sample
 from nni.nas.profiler.base import ExpressionProfiler, Profiler
 from nni.nas.profiler.pytorch.cases import Number, frozen
+from nni.nas.profiler.pytorch.counter_config import FlopsParamsCounterConfig
 from nni.nas.profiler.pytorch.layer_formulas import (
     FLOPS_FORMULAS,
     SHAPE_FORMULAS,
     FlopsFormula,
-    FlopsParamsCounterConfig,
     ShapeFormula,
     checked_class,
     formula_of,

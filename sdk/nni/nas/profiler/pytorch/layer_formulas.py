@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from torch import nn
@@ -16,6 +15,7 @@ from torch.nn.modules import batchnorm, instancenorm, pooling
 from nni.mutable.expression import apply
 from nni.nas.profiler.pytorch.arguments import argument, component, has_bias
 from nni.nas.profiler.pytorch.cases import Number
+from nni.nas.profiler.pytorch.counter_config import FlopsParamsCounterConfig
 from nni.nas.profiler.pytorch.recurrent_formulas import (
     cell_flops,
     cell_shape,
@@ -23,26 +23,6 @@ from nni.nas.profiler.pytorch.recurrent_formulas import (
     recurrent_shape,
 )
 from nni.nas.profiler.pytorch.shapes import MutableShape, ShapeTensor, product
-
-
-@dataclass(frozen=True, slots=True)
-class FlopsParamsCounterConfig:
-    """Flags of the parts that counts of FLOPs and parameters include.
-
-    Args:
-        count_bias: biases of convolutions and linear layers.
-        count_normalization: normalization layers.
-        count_activation: activation functions, and softmax of attention.
-
-    Examples:
-        >>> FlopsParamsCounterConfig(count_bias=False)
-        FlopsParamsCounterConfig(count_bias=False, count_normalization=True, count_activation=True)
-    """
-
-    count_bias: bool = True
-    count_normalization: bool = True
-    count_activation: bool = True
-
 
 ShapeFormula = Callable[..., Any]
 """From a layer and its inputs, each a `ShapeTensor`, to the output."""

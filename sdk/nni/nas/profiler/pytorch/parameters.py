@@ -10,10 +10,10 @@ from nni.mutable import MutableExpression
 from nni.nas.nn.pytorch import InputChoice, LayerChoice, ModelSpace, MutableModule, Repeat
 from nni.nas.profiler.pytorch.arguments import mutable_arguments
 from nni.nas.profiler.pytorch.cases import Number, added, leaves_of, switch, tabulated
+from nni.nas.profiler.pytorch.counter_config import FlopsParamsCounterConfig
 from nni.nas.profiler.pytorch.layer_formulas import (
     NORMS,
     PARAMS_FORMULAS,
-    FlopsParamsCounterConfig,
     formula_of,
 )
 

@@ -11,17 +11,15 @@ LSTM (`proj_size`) costs h o.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
 from nni.mutable.expression import apply
 from nni.nas.profiler.pytorch.arguments import argument
 from nni.nas.profiler.pytorch.cases import Number
+from nni.nas.profiler.pytorch.counter_config import FlopsParamsCounterConfig
 from nni.nas.profiler.pytorch.shapes import ShapeTensor
-
-if TYPE_CHECKING:
-    from nni.nas.profiler.pytorch.layer_formulas import FlopsParamsCounterConfig
 
 _UNBATCHED = 2
 """Dimensions of an input without a batch: steps and features."""

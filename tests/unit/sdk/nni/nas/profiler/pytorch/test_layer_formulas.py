@@ -10,11 +10,11 @@ from torch import nn
 
 import nni
 from nni.nas.nn.pytorch import MutableConv2d, MutableGroupNorm, MutableMaxPool2d
+from nni.nas.profiler.pytorch.counter_config import FlopsParamsCounterConfig
 from nni.nas.profiler.pytorch.flops import count_flops_params
 from nni.nas.profiler.pytorch.layer_formulas import (
     PARAMS_FORMULAS,
     SHAPE_FORMULAS,
-    FlopsParamsCounterConfig,
     checked_class,
     formula_of,
 )

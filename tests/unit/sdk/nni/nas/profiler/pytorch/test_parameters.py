@@ -7,7 +7,7 @@ from torch import nn
 
 import nni
 from nni.nas.nn.pytorch import InputChoice, LayerChoice, MutableLayerNorm, MutableLinear, Repeat
-from nni.nas.profiler.pytorch.layer_formulas import FlopsParamsCounterConfig
+from nni.nas.profiler.pytorch.counter_config import FlopsParamsCounterConfig
 from nni.nas.profiler.pytorch.parameters import parameters_of
 
 CONFIG = FlopsParamsCounterConfig()

@@ -11,10 +11,10 @@ from torch import nn
 import nni
 from nni.compression.speedup.counter import count_flops_params as counted_by_hooks
 from nni.nas.nn.pytorch import ModelSpace, MutableGRU
+from nni.nas.profiler.pytorch.counter_config import FlopsParamsCounterConfig
 from nni.nas.profiler.pytorch.flops import FlopsProfiler, count_flops_params
 from nni.nas.profiler.pytorch.layer_formulas import (
     SHAPE_FORMULAS,
-    FlopsParamsCounterConfig,
     formula_of,
 )
 from nni.nas.profiler.pytorch.shapes import ShapeTensor, shapes_in
