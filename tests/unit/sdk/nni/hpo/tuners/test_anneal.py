@@ -163,3 +163,38 @@ def test_imported_results_count_as_received_ones_and_others_are_skipped() -> Non
 
     assert imported.state() == received.state()
     assert drawn(imported, "x", 5) == drawn(received, "x", 5)
+
+
+def test_result_without_a_number_is_ignored() -> None:
+    tuner = taught(LINE, [({"x": 0.5}, 1.0)])
+
+    tuner.receive_trial_result(1, {"x": 0.1}, None)
+
+    assert tuner.state()["observed"] == [[{"x": 0.5}, 1.0]]
+
+
+def test_prior_is_drawn_from_on_request_whatever_the_results_are() -> None:
+    tuner, rival = taught(LINE, [({"x": 0.5}, 0.0)] * 90, seed=4), RandomTuner(seed=4)
+    rival.update_search_space(LINE)
+
+    assert tuner.suggest(from_prior=True) == rival.generate_parameters(0)
+
+
+def test_state_replaces_what_was_learnt() -> None:
+    tuner = taught(LINE, [({"x": 0.1}, -5.0)] * 9, seed=1)
+    other = taught(LINE, [({"x": 0.5}, 0.0)] * 90)
+
+    tuner.load_state(other.state())
+
+    assert tuner.state() == other.state()
+    assert drawn(tuner, "x", 20) == drawn(other, "x", 20)
+
+
+def test_configurations_near_a_result_keep_the_constraints() -> None:
+    space = {**LINE, "n": {"_type": "randint", "_value": [0, 9]}, "_constraints": ["x < 0.5"]}
+    tuner = taught(space, [({"x": 0.499, "n": 3}, 0.0)] * 9)
+
+    values = drawn(tuner, "x", 60)
+
+    assert max(values) < 0.5
+    assert min(values) < 0.45

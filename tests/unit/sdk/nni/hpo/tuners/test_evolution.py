@@ -197,3 +197,89 @@ def test_user_prior_is_refused() -> None:
 )
 def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
     assert inspect.signature(EvolutionTuner).parameters[argument].default == default
+
+
+def test_worse_of_a_pair_leaves_the_population() -> None:
+    tuner = ready(population=2)
+    for number in range(2):
+        tuner.generate_parameters(number)
+        finish(tuner, number, 1.0 + number)
+
+    tuner.generate_parameters(2)
+
+    assert [loss for _, loss in tuner.state()["evaluated"]] == [1.0]
+    assert tuner.generate_parameters(3) is DEFERRED
+
+
+def test_second_result_of_a_trial_is_ignored() -> None:
+    tuner = ready(population=3)
+    tuner.generate_parameters(0)
+    finish(tuner, 0, 1.0)
+    before = tuner.state()
+
+    finish(tuner, 0, 0.5)
+
+    assert tuner.state() == before
+
+
+def test_new_space_serves_deferred_requests_in_place_of_results_that_do_not_fit() -> None:
+    tuner, later = ready(population=2), Later()
+    generate(tuner, [0, 1, 2], later)
+    finish(tuner, 0, 1.0)
+    assert later.started == {}
+
+    tuner.update_search_space({"y": {"_type": "uniform", "_value": [0, 1]}})
+
+    assert [list(parameters) for parameters in later.started.values()] == [["y"]]
+
+
+def test_result_outside_a_new_space_makes_room_for_a_random_individual() -> None:
+    tuner, later = ready(population=1), Later()
+    generate(tuner, [0, 1], later)
+    tuner.update_search_space({"y": {"_type": "uniform", "_value": [0, 1]}})
+    assert later.started == {}
+
+    finish(tuner, 0, 1.0)
+
+    assert list(later.started[1]) == ["y"]
+    assert tuner.state()["evaluated"] == []
+
+
+def test_imported_results_take_the_places_of_worse_ones_in_a_full_population() -> None:
+    tuner, later = ready(population=2), Later()
+    generate(tuner, [0, 1, 2], later)
+    finish(tuner, 0, 1.0)
+
+    parameter = {"x": 0.5, "n": 50, "model": "b"}
+    tuner.import_data([{"parameter": {**parameter, "n": n}, "value": n / 100} for n in (50, 60)])
+
+    assert [loss for _, loss in tuner.state()["evaluated"]] == [0.5]
+    assert later.started == {}
+
+
+def test_restored_trials_count_when_they_end() -> None:
+    tuner, other = ready(population=2), ready(population=2, seed=9)
+    first = tuner.generate_parameters(0)
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+    finish(other, 0, 0.5)
+
+    assert other.state()["evaluated"] == [[first, 0.5]]
+
+
+def test_parameter_of_a_single_value_does_not_keep_a_child_from_being_made() -> None:
+    tuner = EvolutionTuner("minimize", 1, 0)
+    tuner.update_search_space({"c": {"_type": "choice", "_value": ["only"]}})
+    tuner.generate_parameters(0)
+    finish(tuner, 0, 1.0)
+
+    assert tuner.generate_parameters(1) == {"c": "only"}
+
+
+def test_space_without_parameters_has_one_configuration() -> None:
+    tuner = EvolutionTuner("minimize", 1, 0)
+    tuner.update_search_space({})
+    tuner.generate_parameters(0)
+    finish(tuner, 0, 1.0)
+
+    assert tuner.generate_parameters(1) == {}

@@ -106,3 +106,43 @@ def test_parameters_of_a_branch_are_refined_with_the_level() -> None:
 
     assert [grid.size for grid in grids] == [1 + 3, 1 + 5]
     assert grids[1].decode(2) == {"b": {"_name": "deep", "x": pytest.approx(0.25)}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "number", "following"),
+    [
+        ("a != 1", 0, 0),
+        ("a != 1", 9, 18),
+        ("a != 1", 14, 18),
+        ("b != 1", 3, 6),
+        ("b != 1", 14, 15),
+        ("c != 1", 4, 5),
+        ("a < 2", 18, 27),
+        ("a < c or b > 1", 0, 1),
+    ],
+)
+def test_block_of_combinations_that_break_a_rule_is_passed_over(
+    rule: str, number: int, following: int
+) -> None:
+    entry = {"_type": "randint", "_value": [0, 3]}
+    grid = Grid(parse_space({"a": entry, "b": entry, "c": entry, "_constraints": [rule]}))
+
+    assert grid.next_allowed(number) == following
+
+
+@pytest.mark.parametrize("value", [1e-9, 1e9])
+def test_value_beyond_the_quantiles_is_not_in_the_grid(value: float) -> None:
+    grid = Grid(parse_space({"x": {"_type": "lognormal", "_value": [0, 1]}}))
+
+    with pytest.raises(ValueError, match="value of the grid"):
+        grid.encode({"x": value})
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_value_that_rounding_has_changed_is_found(place: int) -> None:
+    grid = Grid(parse_space({"x": {"_type": "lognormal", "_value": [0, 1]}}), level=2)
+    value = grid.decode(place % grid.size)["x"]
+
+    found = [grid.encode({"x": value * factor}) for factor in (1 - 1e-12, 1 + 1e-12)]
+
+    assert found == [place % grid.size] * 2

@@ -155,3 +155,31 @@ def test_samples_on_the_grid_are_not_worth_a_warning(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING):
         tuner.import_data([{"parameter": {"a": a, "b": 0, "c": 10}, "value": 1} for a in (1, 2, 9)])
     assert "1 of 3 imported samples lie outside the grid" in caplog.text
+
+
+def test_import_of_the_next_combination_is_skipped() -> None:
+    tuner = tuner_of(GRID)
+    first, second = tuner_of(GRID).generate_multiple_parameters([0, 1])
+
+    tuner.import_data([{"parameter": first, "value": 1}])
+
+    assert tuner.generate_parameters(0) == second
+
+
+def test_combinations_that_break_a_constraint_are_left_out() -> None:
+    left = rest(tuner_of({**GRID, "_constraints": ["a != 2 or c > 4"]}))
+
+    assert len(left) == 18 - 2
+    assert not any(one["a"] == 2 and one["c"] == 2.0 for one in left)
+
+
+def test_state_from_before_grids_had_levels_is_of_the_first() -> None:
+    tuner, restored = tuner_of(GRID), tuner_of(GRID)
+    tuner.generate_multiple_parameters([0, 1, 2])
+    state = tuner.state()
+    del state["level"]
+
+    restored.load_state(state)
+
+    assert restored.state() == tuner.state()
+    assert rest(restored) == rest(tuner)

@@ -123,3 +123,77 @@ def test_new_space_keeps_the_members_that_fit_and_an_empty_one_has_one_configura
     assert [losses for _, losses, _ in tuner.state()["members"]] == [[0.2]]
     tuner.update_search_space({})
     assert tuner.generate_parameters(0) == {}
+
+
+def known(tuner: NSGA2) -> list[float]:
+    """Return the first losses of the members, in ascending order."""
+    return sorted(losses[0] for _, losses, _ in tuner.state()["members"])
+
+
+def test_member_in_the_densest_place_of_the_front_leaves() -> None:
+    tuner = NSGA2(population_size=3, seed=0)
+    tuner.set_objectives(objectives_of(MODES))
+    tuner.update_search_space(SPACE)
+
+    for number, near in enumerate((0.0, 0.51, 0.5, 1.0)):
+        point = tuner.generate_parameters(number)
+        tuner.receive_trial_result(number, point, {"near": near, "far": 1 - near})
+
+    # Its neighbours are 0.5 apart, those of 0.5 are 0.51 apart.
+    assert known(tuner) == [0.0, 0.5, 1.0]
+
+
+def test_dominated_member_leaves() -> None:
+    tuner = NSGA2(population_size=2, seed=0)
+    tuner.set_objectives(objectives_of(MODES))
+    tuner.update_search_space(SPACE)
+
+    for number, (near, far) in enumerate(((0.5, 0.5), (0.6, 0.6), (0.7, 0.1))):
+        point = tuner.generate_parameters(number)
+        tuner.receive_trial_result(number, point, {"near": near, "far": far})
+
+    assert known(tuner) == [0.5, 0.7]
+
+
+def test_of_results_that_all_break_a_limit_the_worst_leaves() -> None:
+    tuner = NSGA2(population_size=2, seed=0)
+    tuner.set_objectives(objectives_of(MODES, [{"metric": "memory", "max": 1}]))
+    tuner.update_search_space(SPACE)
+
+    for number, memory in enumerate((3.0, 5.0, 2.0)):
+        point = tuner.generate_parameters(number)
+        tuner.receive_trial_result(number, point, {"near": memory, "far": 0, "memory": memory})
+
+    assert known(tuner) == [2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("proposed", "results", "bred"), [(3, 3, False), (4, 1, False), (4, 2, True), (5, 5, True)]
+)
+def test_children_follow_a_population_of_draws_and_two_results(
+    proposed: int, results: int, bred: bool
+) -> None:
+    tuner = NSGA2("minimize", population_size=4, seed=0)
+    tuner.update_search_space(SPACE)
+    points = [tuner.generate_parameters(number) for number in range(proposed)]
+    for number in range(results):
+        tuner.receive_trial_result(number, points[number], float(number))
+    before = tuner.state()
+
+    tuner.generate_parameters(proposed)
+
+    # Children take no draw of the prior.
+    assert (tuner.state()["prior"] == before["prior"]) is bred
+    assert (tuner.state()["rng"] != before["rng"]) is bred
+
+
+def test_result_without_a_number_is_skipped_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tuner = NSGA2("minimize", seed=0)
+    tuner.update_search_space(SPACE)
+
+    tuner.receive_trial_result(0, tuner.generate_parameters(0), None)
+
+    assert tuner.state()["members"] == []
+    assert "skips a result without a number" in caplog.text

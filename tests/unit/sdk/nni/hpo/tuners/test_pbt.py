@@ -373,3 +373,83 @@ def test_explored_members_keep_the_constraints() -> None:
             finish(tuner, number, float(number % 6))
 
     assert len(seen) > 1
+
+
+def finished(losses: list[float | None], **arguments: Any) -> PBTTuner:
+    """Return a tuner to be minimised whose first step has ended with these losses."""
+    tuner = PBTTuner("minimize", str(ROOT), len(losses), seed=0, **arguments)
+    tuner.update_search_space(SPACE)
+    for number, loss in enumerate(losses):
+        tuner.generate_parameters(number)
+        finish(tuner, number, loss)
+    return tuner
+
+
+def sources(tuner: PBTTuner, size: int) -> list[str]:
+    return [p["load_checkpoint_dir"] for p in asked(tuner, range(size, 2 * size))]
+
+
+def test_at_most_half_of_the_members_copy_others() -> None:
+    loaded = sources(finished([0.0, 1.0, 2.0, 3.0, 4.0], fraction=1.0), 5)
+
+    assert loaded[:3] == [folder(member, 0) for member in range(3)]
+    assert set(loaded[3:]) <= {folder(0, 0), folder(1, 0)}
+
+
+def test_share_of_members_that_copy_is_rounded_up() -> None:
+    loaded = sources(finished([0.0, 1.0, 2.0, 3.0, 4.0], fraction=0.21), 5)
+
+    assert loaded[2] == folder(2, 0)
+    assert set(loaded[3:]) <= {folder(0, 0), folder(1, 0)}
+
+
+def test_failed_members_copy_the_best_one_where_no_others_copy() -> None:
+    losses = [3.0, None, 1.0, None, 2.0, None, None, None]
+
+    loaded = sources(finished(losses, fraction=0.0), 8)
+
+    donors = [member if loss is not None else 2 for member, loss in enumerate(losses)]
+    assert loaded == [folder(donor, 0) for donor in donors]
+
+
+def test_only_option_of_a_choice_stays() -> None:
+    tuner = PBTTuner("maximize", str(ROOT), 2, fraction=0.5, resample_probability=0.0, seed=0)
+    tuner.update_search_space({"c": {"_type": "choice", "_value": ["only"]}})
+    for number in range(2):
+        tuner.generate_parameters(number)
+        finish(tuner, number, float(number))
+
+    assert [p["c"] for p in asked(tuner, range(2, 4))] == ["only", "only"]
+
+
+def test_request_without_a_way_to_start_later_is_not_remembered() -> None:
+    tuner, later = ready(size=2), Later()
+    asked(tuner, range(3))
+
+    for number in range(2):
+        finish(tuner, number, 0.5)
+    asked(tuner, range(3, 4), later)
+
+    assert later.started == {}
+
+
+def test_second_end_of_a_trial_changes_nothing() -> None:
+    tuner = ready(size=3)
+    asked(tuner, range(3))
+    finish(tuner, 0, 1.0)
+    before = tuner.state()
+
+    tuner.receive_trial_result(0, {}, 5.0)
+    tuner.trial_end(0, success=False)
+
+    assert tuner.state() == before
+
+
+def test_state_from_before_folders_were_released_is_taken() -> None:
+    tuner, again = ready(), ready()
+    state = tuner.state()
+    del state["released"]
+
+    again.load_state(state)
+
+    assert again.state() == tuner.state()
