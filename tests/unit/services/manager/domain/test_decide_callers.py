@@ -118,6 +118,20 @@ def test_a_result_ends_the_trial_and_is_the_best() -> None:
     assert lab.experiment.state is ExperimentState.RUNNING
 
 
+def test_a_result_and_the_end_of_its_trial_are_reports_in_sequence() -> None:
+    lab = study_lab()
+    claim = asked(lab, "ask-1")
+
+    tell(lab, claim, 0.5)
+
+    reports = [
+        event.report_sequence
+        for event in lab.last
+        if isinstance(event, events.MetricReported | events.TrialEnded)
+    ]
+    assert reports == [1, 2]
+
+
 def test_a_failure_ends_the_trial_with_the_words_of_the_caller() -> None:
     lab = study_lab()
     claim = asked(lab, "ask-1")

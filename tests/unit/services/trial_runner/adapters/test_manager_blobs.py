@@ -29,10 +29,16 @@ ATTEMPT = AttemptKey("e1", "t1", 1)
 class ElsewhereStore(InMemoryBlobStore):
     """Store whose presigned URLs lead nowhere from this machine."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.prepared: list[str] = []
+        """Keys for whose upload a URL was requested."""
+
     async def get_url(self, key: str, lifetime: timedelta) -> str:
         return f"http://127.0.0.1:1/{key}"
 
     async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
+        self.prepared.append(key)
         return f"http://127.0.0.1:1/{key}"
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
@@ -108,6 +114,22 @@ async def test_output_of_any_size_goes_through_the_manager(tmp_path: Path, size_
         await exchange.put_named_file("output/e1/t1/2/files.tar", path)
 
     assert await store.get("output/e1/t1/2/files.tar") == bytes(size_bytes)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "prepared"), [(SMALL_OUTPUT_BYTES, 0), (SMALL_OUTPUT_BYTES + 1, 1)]
+)
+async def test_small_output_is_sent_without_a_request_before(
+    tmp_path: Path, size_bytes: int, prepared: int
+) -> None:
+    store = ElsewhereStore()
+    async with InMemoryBus() as bus, byte_channel(bus, store) as channel:
+        exchange = ManagerBlobExchange(channel, (), by_url=False)
+        path = write(tmp_path / "file", bytes(size_bytes))
+
+        await exchange.put_named_file("output/e1/t1/2/files.tar", path)
+
+    assert len(store.prepared) == prepared
 
 
 async def test_quota_refuses_an_output_that_is_sent_at_once(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -160,3 +161,24 @@ def test_ends_of_the_pipes_are_not_inherited_by_children() -> None:
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def test_idle_time_comes_without_a_wait_for_more_commands(ends: Ends) -> None:
+    rounds = 40
+    left = iter(range(1, rounds))
+
+    def idle() -> None:
+        number = next(left, None)
+        if number is None:
+            os.close(ends.commands)
+        else:
+            ends.tell({"position": [1, number]})
+
+    ends.pipe.idle = idle
+    ends.tell({"position": [1, 0]})
+    begun_s = time.monotonic()
+
+    came = list(ends.pipe.commands())
+
+    assert len(came) == rounds
+    assert time.monotonic() - begun_s < 30  # far more than it needs; a wait of 1 s each takes 40 s

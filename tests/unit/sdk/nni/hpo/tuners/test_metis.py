@@ -56,6 +56,13 @@ def test_proposes_the_predicted_optimum_without_candidates() -> None:
     assert tuner.generate_parameters(99)["x"] == pytest.approx(0.42, abs=0.01)
 
 
+def test_predicted_optimum_may_lie_where_nothing_was_measured() -> None:
+    results = [(x, value) for x, value in hollow(30) if abs(x - 0.42) > 0.25]
+    tuner = taught(MetisTuner("minimize", no_candidates=True, seed=0), results)
+
+    assert tuner.generate_parameters(99)["x"] == pytest.approx(0.42, abs=0.05)
+
+
 def test_explores_where_least_is_known() -> None:
     # Loss falls towards the gap, so that the gap's lower confidence bound is the lowest.
     results = [(x / 40, 1 - x / 40) for x in range(20)] + [(0.96, 0.6), (0.98, 0.6), (1.0, 0.6)]

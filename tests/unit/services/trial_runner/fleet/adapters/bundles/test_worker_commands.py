@@ -108,6 +108,20 @@ def test_agent_is_started_listed_and_removed(tmp_path: Path) -> None:
     assert not folders.base.exists()
 
 
+def test_bundles_stay_when_agents_are_cleaned_unless_they_are_to_go(tmp_path: Path) -> None:
+    folders = WorkerFolders(str(tmp_path / "nni"))
+    folders.open()
+    stand_in_bundle(folders.base)
+    commands = WorkerCommands(str(folders.base))
+
+    read_report(run_command(commands.clean("")))
+    bundles = [path.name for path in folders.bundles.iterdir()]
+    read_report(run_command(commands.clean("", bundles=True)))
+
+    assert bundles == [DIGEST]
+    assert not folders.bundles.exists()
+
+
 def test_profile_of_the_login_shell_neither_reads_nor_hides_anything(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

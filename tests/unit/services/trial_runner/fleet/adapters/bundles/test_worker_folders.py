@@ -83,6 +83,12 @@ def test_folder_below_a_closed_one_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_folder_that_was_removed_already_is_no_error(tmp_path: Path) -> None:
+    remove_folder(tmp_path / "agent")
+
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("number", "code"),
     [

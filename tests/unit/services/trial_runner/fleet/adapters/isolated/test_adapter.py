@@ -5,8 +5,16 @@ from pathlib import Path
 import pytest
 
 from svc_common.clock import ManualClock
-from svc_trial_runner.fleet.adapters.isolated.adapter import IsolatedAdapter
+from svc_trial_runner.fleet.adapters.isolated.adapter import CallLimits, IsolatedAdapter
 from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformSection
+from svc_trial_runner.fleet.domain.pool_events import (
+    CleanPlatform,
+    LaunchAgents,
+    ListAgents,
+    PlatformAction,
+    TerminateAgents,
+)
+from svc_trial_runner.fleet.pools.platform_calls import LIMITS_S
 from svc_trial_runner.fleet.ports import (
     AdapterContext,
     FrontEndpoint,
@@ -91,6 +99,23 @@ async def test_child_that_does_not_complete_a_call_in_time_is_killed_and_replace
         assert await adapter.capacity() == 1
     finally:
         await adapter.aclose()
+
+
+@pytest.mark.parametrize(
+    ("method", "action"),
+    [
+        ("agents", ListAgents),
+        ("launch", LaunchAgents),
+        ("terminate", TerminateAgents),
+        ("clean", CleanPlatform),
+    ],
+)
+def test_call_ends_long_enough_before_the_limit_of_the_fleet_to_be_reported(
+    method: str, action: type[PlatformAction]
+) -> None:
+    limits = CallLimits()
+
+    assert limits.by_method_s[method] + limits.cancel_s + 25 <= LIMITS_S[action]
 
 
 async def test_child_that_ends_again_and_again_is_started_after_a_back_off(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+import pytest
+
 from svc_trial_runner.fleet.adapters.ray_actors.demand import (
     ClusterDemand,
     NodeResources,
@@ -71,6 +73,16 @@ def test_request_that_only_no_single_node_has_is_a_problem() -> None:
     problems = missing_resources({"CPU": 1.0, "GPU": 1.0}, split)
 
     assert [problem.field for problem in problems] == ["resources"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "field"),
+    [("CPU", "numCpus"), ("GPU", "numGpus"), ("memory", "memory"), ("TPU", "resources")],
+)
+def test_problem_names_the_option_of_the_missing_resource(resource: str, field: str) -> None:
+    (problem,) = missing_resources({resource: 1e12}, ClusterDemand((IDLE,)))
+
+    assert problem.field == field
 
 
 def test_autoscaler_may_add_what_no_node_has() -> None:

@@ -47,7 +47,15 @@ def test_time_limit_is_rounded_up_to_minutes(seconds: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "mebibytes"),
-    [("4G", 4096), ("500M", 500), ("1024", 1024), ("2048K", 2), ("1.5gb", 1536), ("much", None)],
+    [
+        ("4G", 4096),
+        ("500M", 500),
+        ("1024", 1024),
+        ("2048K", 2),
+        ("8192000k", 8000),
+        ("1.5gb", 1536),
+        ("much", None),
+    ],
 )
 def test_size_is_read(text: str, mebibytes: int | None) -> None:
     assert parse_mebibytes(text) == mebibytes
