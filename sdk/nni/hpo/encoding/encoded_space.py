@@ -396,7 +396,7 @@ def _values_on_axis(column: NumericColumn) -> Floats | None:
     if domain.q is None:
         return None
     first, last = domain.steps()
-    if last - first > _MOST_LISTED:
+    if last - first + 1 > _MOST_LISTED:
         return None
     values = sorted({domain.snap(step * domain.q) for step in range(first, last + 1)})
     return np.array([column.coordinate(value) for value in values])

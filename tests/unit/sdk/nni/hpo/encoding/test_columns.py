@@ -103,3 +103,44 @@ def test_grid_points_of_stepped_columns_are_their_values(
         inside = values[0] < value < values[1]
         assert not inside or place_on_grid == pytest.approx(round(place_on_grid))
         assert column.value(column.coordinate(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "offset"),
+    [
+        ("uniform", [1, 3], 0.0),
+        ("qloguniform", [0.4, 100, 1], 0.0),
+        ("randint", [3, 4], 0.5),
+        ("randint", [3, 5], 0.25),
+        ("quniform", [1, 10, 3], -1 / 9),
+        ("qnormal", [0, 2, 0.5], 0.5),
+    ],
+)
+def test_grid_of_a_column_is_found_by_its_steps(
+    kind: str, values: list[float], offset: float
+) -> None:
+    (column,) = levels_of(parse_space({"x": {"_type": kind, "_value": values}}))[0].numeric
+
+    assert column.grid_offset() == pytest.approx(offset)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "ends"),
+    [
+        ("uniform", [0, 1], [0.0, 1.0]),
+        ("loguniform", [0.01, 1], [0.01, 1.0]),
+        ("randint", [-3, 9], [-3, 8]),
+        ("quniform", [2, 10, 5], [2.0, 10.0]),
+    ],
+)
+def test_values_of_coordinates_outside_are_the_ends(
+    kind: str, values: list[float], ends: list[float]
+) -> None:
+    (column,) = levels_of(parse_space({"x": {"_type": kind, "_value": values}}))[0].numeric
+
+    assert [column.value(-0.6), column.value(1.6)] == ends
+
+
+def test_coordinate_in_the_unit_interval_is_the_value() -> None:
+    assert [coordinate_of("uniform", [0, 1], value) for value in (0.0, 0.2, 1.0)] == [0, 0.2, 1]
+    assert coordinate_of("quniform", [0, 1, 0.25], 0.25) == 0.25

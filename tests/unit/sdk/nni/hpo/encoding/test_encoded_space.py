@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from nni.hpo.encoding.encoded_space import EncodedSpace, vector_key
+from nni.hpo.encoding.encoded_space import EncodedSpace, vector_key, vector_keys
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space.domains import same_value
 from nni.hpo.space.parser import parse_space
@@ -251,3 +251,136 @@ def test_filled_vectors_keep_active_coordinates_and_draw_the_others() -> None:
     assert (filled[active] == vectors[active]).all()
     assert len(np.unique(filled[~active & space.ordered])) > 20
     assert space.snap(filled).tolist() == vectors.tolist()
+
+
+def test_inactive_parameters_stand_in_the_middle_and_their_choices_have_no_option() -> None:
+    space = space_of(SPACE)
+    vector = space.encode({"model": NONE, "rate": 1e-3, "width": 8, "bell": 4, "step": 2})
+
+    inactive = ~space.active(vector[None, :])[0]
+
+    assert vector[inactive & space.ordered].tolist() == [0.5, 0.5]  # layers and slope
+    assert vector[inactive & ~space.ordered].tolist() == [-1.0]  # act
+    assert space.snap(vector[None, :])[0].tolist() == vector.tolist()
+
+
+def test_each_axis_has_its_features_and_an_inactive_choice_has_none() -> None:
+    branch = {"_name": "deep", "act": {"_type": "choice", "_value": ["p", "q"]}}
+    space = space_of(
+        {
+            "w": FLAT["word"],
+            "x": FLAT["float"],
+            "n": FLAT["number"],
+            "m": {"_type": "choice", "_value": ["a", branch]},
+        }
+    )
+    option = np.sqrt(0.5)
+
+    features = space.features(
+        np.stack(
+            [
+                space.encode({"w": "b", "x": 1.0, "n": 16.5, "m": "a"}),
+                space.encode({"w": [1], "x": -2.0, "n": 64, "m": {"_name": "deep", "act": "q"}}),
+            ]
+        )
+    )
+
+    assert [axis.path for axis in space.axes] == ["x", "w", "n", "m", "m/deep/act"]
+    assert space.feature_axes.tolist() == [0, 1, 1, 1, 2, 3, 3, 4, 4]
+    assert features.tolist() == [
+        [0.75, option, 0, 0, 0.5, option, 0, 0, 0],
+        [0.0, 0, 0, option, 1.0, 0, option, 0, option],
+    ]
+
+
+def test_one_branch_makes_a_space_of_no_known_size() -> None:
+    branch = {"_name": "deep", "n": FLAT["integer"]}
+    space = space_of({"m": {"_type": "choice", "_value": ["a", branch]}})
+
+    assert space.has_branches
+    assert space.size is None
+    assert not space_of(FLAT).has_branches
+
+
+def test_vectors_outside_are_clipped_to_the_ends_of_each_axis() -> None:
+    space = space_of({"x": FLAT["float"], "i": FLAT["integer"], "w": FLAT["word"]})
+
+    snapped = space.snap(np.array([[-0.4, -0.4, -3.0], [1.4, 1.4, 7.0], [0.3, 0.3, 1.4]]))
+
+    assert snapped.tolist() == [[0.0, 0.125, 0.0], [1.0, 0.875, 2.0], [0.3, 0.375, 1.0]]
+
+
+def test_space_without_parameters_has_one_empty_vector() -> None:
+    space = space_of({})
+
+    assert space.encode({}).shape == (0,)
+    assert space.decode(space.encode({})) == {}
+
+
+def test_sample_has_the_size_asked_for_where_all_is_allowed() -> None:
+    assert space_of(FLAT).sample(np.random.default_rng(0), 7).shape == (7, len(FLAT))
+    assert space_of(FLAT).sample(np.random.default_rng(0), 40).shape == (40, len(FLAT))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sample_of_one_is_never_empty_under_constraints(seed: int) -> None:
+    sampled = space_of(CONSTRAINED).sample(np.random.default_rng(seed), 1)
+
+    assert sampled.shape == (1, 2)
+    assert sampled.sum() <= 1
+
+
+def test_draws_of_a_normal_type_are_a_bell_around_the_middle() -> None:
+    drawn = space_of({"x": SPACE["bell"]}).sample_filled(np.random.default_rng(0), 4000)
+
+    # Standard errors at 4000 draws: of the mean 0.004, of the spread 0.003; five of them.
+    assert abs(float(drawn.mean()) - 0.5) < 0.02
+    assert abs(float(drawn.std()) - 0.25) < 0.015
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "size"),
+    [
+        ("randint", [0, 50_000], 50_000),
+        ("randint", [0, 50_001], None),
+        ("quniform", [1, 50_000, 1], 50_000),
+        ("quniform", [1, 50_001, 1], None),
+        ("quniform", [1, 10, 3], 4),
+        ("quniform", [2, 10, 5], 3),
+        ("randint", [7, 8], 1),
+    ],
+)
+def test_axis_of_at_most_50_000_values_is_discrete(
+    kind: str, values: list[float], size: int | None
+) -> None:
+    assert space_of({"x": {"_type": kind, "_value": values}}).size == size
+
+
+def test_values_of_an_axis_are_the_coordinates_of_its_configurations() -> None:
+    space = space_of({"i": FLAT["integer"], "s": FLAT["step"]})
+
+    vectors = space.all_vectors(12)
+
+    assert vectors is not None
+    assert [space.encode(space.decode(vector)).tolist() for vector in vectors] == vectors.tolist()
+    assert [space.decode(vector) for vector in vectors] == [
+        {"i": i, "s": s} for i in (1, 2, 3, 4) for s in (2.0, 5.0, 10.0)
+    ]
+
+
+@pytest.mark.parametrize(("value", "around"), [(1, [2]), (2, [1, 3]), (4, [3])])
+def test_value_at_an_end_has_one_neighbour(value: int, around: list[int]) -> None:
+    space = space_of({"i": FLAT["integer"]})
+
+    assert [space.decode(v)["i"] for v in space.neighbours(space.encode({"i": value}))] == around
+
+
+def test_vectors_that_differ_by_rounding_have_one_key() -> None:
+    vector = np.array([0.123456789, 1.0])
+
+    assert vector_key(vector + 2e-10) == vector_key(vector)
+    assert vector_keys([vector, vector + 2e-10, vector + 2e-9]) == {
+        vector_key(vector),
+        vector_key(vector + 2e-9),
+    }
+    assert len(vector_keys([vector, vector + 2e-9])) == 2
