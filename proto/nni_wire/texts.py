@@ -12,7 +12,9 @@ from pathlib import PurePath
 from typing import Any, Final
 
 RULE: Final = "must be text in UTF-8, without half of a surrogate pair"
-REMEDY: Final = "write the character itself, or both halves of its pair; rename such a file"
+REMEDY: Final = (
+    "write the character itself, or both halves of its pair; rename such a file or folder"
+)
 _HALF: Final = re.compile("[\ud800-\udfff]")
 
 

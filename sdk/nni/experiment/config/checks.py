@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from nni.experiment.config.algorithm import AlgorithmConfig
@@ -41,6 +42,7 @@ def check(config: ExperimentFields) -> None:
         *_platforms(config),
         *_shared_storage(config),
         *_code_directory(config),
+        *_default_paths(config),
     ]
     if not problems:
         problems = [*_algorithm_arguments(config), *_search(config)]
@@ -185,6 +187,22 @@ def _code_directory(config: ExperimentFields) -> Iterator[Problem]:
     elif not os.access(directory, os.R_OK | os.X_OK):
         remedy = "give yourself read and search permission for it"
         yield Problem("trialCodeDirectory", "must be readable", str(directory), remedy)
+
+
+def _default_paths(config: ExperimentFields) -> Iterator[Problem]:
+    """Yield problems of paths that may be defaults: the current folder can have any name."""
+    paths: dict[str, Path | None] = {
+        "trialCodeDirectory": config.trial_code_directory,
+        "experimentWorkingDirectory": config.experiment_working_directory,
+    }
+    for section in _SECTIONS:
+        algorithm = config.given(section)
+        if algorithm is not None and algorithm.class_name:
+            paths[f"{section}.codeDirectory"] = algorithm.code_directory
+    try:
+        check_texts(paths)
+    except ConfigError as error:
+        yield from error.problems
 
 
 def _algorithm_arguments(config: ExperimentFields) -> Iterator[Problem]:

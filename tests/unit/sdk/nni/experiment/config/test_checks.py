@@ -31,6 +31,24 @@ def test_an_assessor_is_refused_beside_a_tuner_that_declares_so() -> None:
     config.validate()
 
 
+def test_current_folder_whose_name_is_not_utf_8_is_refused_as_code_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a\udcff"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    config = ExperimentConfig(
+        search_space={},
+        trial_command="python3 trial.py",
+        trial_concurrency=1,
+        tuner={"name": "Random"},
+        training_service={"platform": "local"},
+    )
+
+    with pytest.raises(ConfigError, match=r"trialCodeDirectory must be text .*rename"):
+        config.validate()
+
+
 def test_broken_file_of_a_search_space_is_named_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "space.json"
     file.write_text('{"x": 1,\n "y": }')
