@@ -384,3 +384,17 @@ def test_vectors_that_differ_by_rounding_have_one_key() -> None:
         vector_key(vector + 2e-9),
     }
     assert len(vector_keys([vector, vector + 2e-9])) == 2
+
+
+def test_draws_of_an_unordered_choice_are_its_options() -> None:
+    drawn = space_of({"w": FLAT["word"]}).sample_filled(np.random.default_rng(0), 60)
+
+    assert set(drawn.ravel().tolist()) == {0.0, 1.0, 2.0}
+
+
+def test_only_value_of_a_range_is_in_the_middle_of_its_axis() -> None:
+    space = space_of({"x": {"_type": "uniform", "_value": [3, 3]}})
+
+    assert space.encode({"x": 3}).tolist() == [0.5]
+    assert space.snap(np.array([[0.9]])).tolist() == [[0.5]]
+    assert len(space.neighbours(np.array([0.5]))) == 0

@@ -45,6 +45,8 @@ def test_space_that_is_not_flat_or_not_of_numbers_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         check_gp_space({"x": entry})
+    with pytest.raises(ValueError, match=message.replace("GPTuner", "DNGOTuner")):
+        check_dngo_space({"x": entry})
 
 
 def test_priors_of_the_user_are_refused_unless_they_are_supported() -> None:
