@@ -84,7 +84,9 @@ def test_nothing_can_be_stopped_when_it_is_over() -> None:
     machine.launching()
     machine.not_launched()
 
+    assert machine.phase is Phase.OVER
     assert machine.stop(StopTrigger.STOPPED) is Order.NOTHING
+    assert machine.stop_trigger is None
 
 
 def saving() -> AttemptStateMachine:

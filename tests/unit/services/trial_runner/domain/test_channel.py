@@ -37,6 +37,13 @@ def test_report_is_parsed() -> None:
     assert parse_request(line) == Report(True, 2, {"default": 1}, len(line))
 
 
+def test_first_report_has_number_zero() -> None:
+    request = parse_request(b'{"op":"report","type":"PERIODICAL","sequence":0,"value":1}')
+
+    assert isinstance(request, Report)
+    assert request.sequence == 0
+
+
 def test_report_needs_no_number() -> None:
     request = parse_request(b'{"op":"report","type":"PERIODICAL","value":null}')
 
@@ -69,6 +76,7 @@ def test_line_that_is_no_json_object_breaks_the_channel(line: bytes) -> None:
         b'{"op":"parameters","parameter_index":"first"}',
         b'{"op":"hello"}',
         b'{"op":"hello","token":5}',
+        b'{"op":"hello","token":"t","pid":"5"}',
         b'{"op":"report","value":1}',
         b'{"op":"report","type":"LAST","value":1}',
         b'{"op":"report","type":["FINAL"],"value":1}',
@@ -110,7 +118,12 @@ def test_reply_with_the_next_trial_names_folder_and_variables() -> None:
 
 @pytest.mark.parametrize(
     ("line", "step"),
-    [(b'{"op":"checkpoint"}', None), (b'{"op":"checkpoint","step":-7}', -7)],
+    [
+        (b'{"op":"checkpoint"}', None),
+        (b'{"op":"checkpoint","step":-7}', -7),
+        (b'{"op":"checkpoint","step":9007199254740992}', 2**53),
+        (b'{"op":"checkpoint","step":-9007199254740992}', -(2**53)),
+    ],
 )
 def test_checkpoint_has_the_step_that_the_trial_names(line: bytes, step: int | None) -> None:
     assert parse_request(line) == CheckpointRequest(step)

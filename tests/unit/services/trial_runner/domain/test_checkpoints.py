@@ -23,6 +23,13 @@ def test_folders_of_the_algorithm_become_folders_of_the_trial() -> None:
     assert PBT["save_checkpoint_dir"] == "/c/0/1"
 
 
+def test_folder_of_a_name_is_the_same_in_every_version_of_the_agent() -> None:
+    folders = checkpoint_folders({"save_checkpoint_dir": "/c/0/1"}, "/t")
+
+    assert folders is not None
+    assert folders.save == "/t/checkpoints/bf6423ebfee1"
+
+
 def test_trial_that_loads_from_where_it_saves_has_one_folder() -> None:
     folders = checkpoint_folders(PBT | {"load_checkpoint_dir": "/c/0/1"}, "/t")
 

@@ -69,6 +69,14 @@ def test_claim_collects_its_records() -> None:
     assert claim.ended
 
 
+def test_new_claim_has_no_process_and_no_report() -> None:
+    state = folded(CLAIM)
+
+    claim = state.claims["c1"]
+    assert (claim.leader, claim.next_sequence, claim.ended) == (None, 0, False)
+    assert state.records() == [CLAIM]
+
+
 def test_closed_claim_is_forgotten() -> None:
     assert folded(CLAIM, Closed("c1")).claims == {}
 

@@ -68,6 +68,13 @@ def test_tail_of_a_long_stream_begins_with_a_whole_line() -> None:
     assert tail.text() == "last"
 
 
+def test_short_last_line_is_kept_after_a_cut_one() -> None:
+    tail = Tail(4)
+    tail.add(b"first\nx")
+
+    assert tail.text() == "x"
+
+
 def test_tail_of_one_endless_line_is_its_end() -> None:
     tail = Tail(4)
     tail.add(b"abcdefgh")

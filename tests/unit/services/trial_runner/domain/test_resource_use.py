@@ -32,6 +32,10 @@ def test_reading_a_trial_of_many_processes_takes_a_hundredth_of_a_core() -> None
     assert next_interval_s(60, 0.5) == 50
 
 
+def test_first_sample_is_taken_after_one_second() -> None:
+    assert FIRST_SAMPLE_S == 1
+
+
 def test_trial_of_a_day_has_about_500_samples() -> None:
     age_s, samples = FIRST_SAMPLE_S, 0
     while age_s < 86400:
@@ -62,6 +66,15 @@ def test_first_line_has_no_cores() -> None:
         "processes": 2,
     }
     assert line.endswith(b"\n")
+
+
+def test_shares_have_three_digits() -> None:
+    gpus = (GpuUse(0, 2 / 3, 2048),)
+
+    fields = json.loads(sample_line(sample(0, 1), sample(3, 2, gpus)))
+
+    assert fields["cores"] == 0.333
+    assert fields["gpus"][0]["utilization"] == 0.667
 
 
 def test_line_has_cores_and_gpus() -> None:

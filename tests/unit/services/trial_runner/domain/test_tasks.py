@@ -21,6 +21,11 @@ def test_all_rules_are_read() -> None:
     assert parse_gpu_rules(2, options) == GpuRules(2, (1,), 3, True)
 
 
+@pytest.mark.parametrize(("number", "trials"), [(-1, 1), (0, 1), (1, 1), (2, 2)])
+def test_at_least_one_trial_uses_a_gpu(number: int, trials: int) -> None:
+    assert parse_gpu_rules(1, {"maxTrialNumberPerGpu": number}).trials_per_gpu == trials
+
+
 def test_nonsense_is_refused() -> None:
     with pytest.raises(ValueError, match="gpuIndices must be numbers"):
         parse_gpu_rules(1, {"gpuIndices": {"a": 1}})
