@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -205,3 +206,146 @@ async def test_settings_without_a_job_are_left_over_until_they_are_cleaned(
 
     assert left.agents == (str(NAME),)
     assert server.blobs == {}
+
+
+async def test_usable_section_has_no_problem(server: AmlServer, tmp_path: Path) -> None:
+    assert await adapter_of(server, tmp_path).check() == []
+
+
+async def test_section_that_breaks_a_rule_is_not_prepared(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    with pytest.raises(PlatformError, match="useActiveGpu must be true or false"):
+        await adapter_of(server, tmp_path, useActiveGpu="yes").prepare()
+
+    assert server.environments == {}
+
+
+async def test_launch_of_no_order_asks_for_nothing(server: AmlServer, tmp_path: Path) -> None:
+    assert await adapter_of(server, tmp_path, endpoint="http://127.0.0.1:1").launch([]) == []
+
+
+@pytest.mark.parametrize("call", ["launch", "terminate"])
+async def test_wait_ends_when_agents_are_launched_or_ended(
+    server: AmlServer, tmp_path: Path, call: str
+) -> None:
+    adapter = adapter_of(server, tmp_path, pollIntervalSeconds=3600)
+    if call == "terminate":
+        await launched(adapter)
+    waiting = asyncio.create_task(adapter.wait_changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    if call == "launch":
+        await launched(adapter)
+    else:
+        await adapter.terminate([NAME])
+
+    async with asyncio.timeout(30):
+        await waiting
+    assert len(server.jobs) == (call == "launch")
+
+
+async def test_listed_job_that_is_listed_no_more_is_no_agent(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    assert len(await adapter.agents()) == 1
+
+    server.hides = True
+
+    assert await adapter.agents() == []
+
+
+async def test_job_that_ends_within_the_limit_is_waited_for(
+    server: AmlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.ends_slowly = True
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    properties, listings = server.jobs[str(NAME)]["properties"], iter([False, True])
+
+    def end_at_the_second_listing(method: str, kind: str) -> None:
+        asked = (method, kind) == ("GET", "jobs")
+        if asked and properties["status"] == "CancelRequested" and next(listings):
+            properties["status"] = "Canceled"
+
+    monkeypatch.setattr(server, "refuse", end_at_the_second_listing)
+    await adapter.terminate([NAME])
+
+    assert server.jobs == {}
+
+
+async def test_live_job_whose_cancellation_is_refused_is_an_error(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    server.refusals["POST jobs"] = (403, "AuthorizationFailed", "no right")
+
+    with pytest.raises(AmlRefusalError, match="no right"):
+        await adapter.terminate([NAME])
+
+    assert BLOB in server.blobs
+
+
+async def test_job_that_is_gone_needs_no_cancellation(
+    server: AmlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+
+    def remove_first(method: str, kind: str) -> None:
+        if (method, kind) == ("POST", "jobs"):
+            server.jobs.clear()
+
+    monkeypatch.setattr(server, "refuse", remove_first)
+    await adapter.terminate([NAME])
+
+    assert server.blobs == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "is_forgotten"), [(400, True), (401, True), (429, False), (500, False)]
+)
+async def test_only_a_refused_deletion_forgets_the_job(
+    server: AmlServer, tmp_path: Path, status: int, *, is_forgotten: bool
+) -> None:
+    server.refusals["DELETE jobs"] = (status, "Code", "words")
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+
+    if is_forgotten:
+        await adapter.terminate([NAME])
+    else:
+        with pytest.raises(AmlRefusalError, match="words"):
+            await adapter.terminate([NAME])
+
+    assert len(await adapter.agents()) == (not is_forgotten)
+
+
+async def test_agents_of_other_pools_are_neither_ended_nor_cleaned(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    other = aml_adapter(server, tmp_path, f"{POOL}-b", INSTALLATION)
+    await launched(adapter_of(server, tmp_path))
+    server.blobs[f"nni-agents-{INSTALLATION}/nni-{INSTALLATION}-{POOL}-b-1.json"] = b"{}"
+
+    await other.terminate([NAME])
+    await adapter_of(server, tmp_path).clean()
+
+    assert server.jobs == {}
+    assert list(server.blobs) == [f"nni-agents-{INSTALLATION}/nni-{INSTALLATION}-{POOL}-b-1.json"]
+
+
+async def test_live_job_without_settings_is_left_over(server: AmlServer, tmp_path: Path) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    server.blobs.clear()
+
+    (left,) = await adapter.leftovers()
+    server.set_status(str(NAME), "Completed")
+
+    assert left.agents == (str(NAME),)
+    assert await adapter.leftovers() == []

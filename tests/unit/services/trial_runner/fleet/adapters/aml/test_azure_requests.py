@@ -140,3 +140,23 @@ def test_nothing_is_sent_without_a_login() -> None:
 
 def test_part_of_another_type_counts_as_empty() -> None:
     assert [mapping(one) for one in ({"a": 1}, None, "text", [1])] == [{"a": 1}, {}, {}, {}]
+
+
+@pytest.mark.parametrize(
+    ("status", "permanent"),
+    [(300, True), (400, True), (401, False), (403, False), (429, False), (499, True), (500, False)],
+)
+def test_only_refusals_of_the_request_are_permanent(status: int, *, permanent: bool) -> None:
+    assert AmlRefusalError(status, "Code", "words").permanent is permanent
+
+
+def test_words_of_azure_are_shortened_to_400_characters(
+    azure: AzureRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, "/long", (400, b"a" * 500))
+
+    with pytest.raises(AmlRefusalError) as caught:
+        azure.send("GET", "/long")
+
+    # Code, colon and space count.
+    assert str(caught.value) == "a" * 398

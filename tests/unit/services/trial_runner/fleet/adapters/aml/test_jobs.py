@@ -120,3 +120,13 @@ def test_cluster_shows_its_nodes_and_a_quota_that_is_used_up() -> None:
 )
 def test_other_compute_shows_its_state(compute: dict[str, Any], words: str) -> None:
     assert compute_words("pc", compute) == words
+
+
+def test_cluster_without_a_count_has_no_nodes() -> None:
+    assert compute_words("gpus", {"computeType": "AmlCompute"}) == (
+        "gpus has 0 of at most None nodes (Unknown)"
+    )
+
+
+def test_reason_is_shortened_to_400_characters() -> None:
+    assert platform_agent(NAME, job("Queued"), "a" * 500).reason == "Queued: " + "a" * 392

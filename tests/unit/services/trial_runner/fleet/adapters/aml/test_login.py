@@ -106,6 +106,13 @@ def test_missing_login_is_an_error_that_says_what_to_run(
     assert not caught.value.permanent
 
 
+def test_words_of_a_login_are_shortened_to_300_characters(login: Any) -> None:
+    with pytest.raises(LoginError) as caught:
+        login.AzureLogin(Credential(failure="a" * 400)).token("a")
+
+    assert str(caught.value) == "a" * 300
+
+
 def test_missing_package_is_named_by_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, LOGIN, ModuleType(LOGIN))
     del sys.modules[LOGIN]

@@ -63,3 +63,33 @@ def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:
     (problem,) = option_problems({**SECTION, **changes})
 
     assert problem.field == field
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "shown"),
+    [
+        ("subscriptionId", "a" * 100, "a" * 80),
+        ("endpoint", "a" * 100, "a" * 80),
+        ("maxTrialNumberPerGpu", "a" * 100, f"'{'a' * 79}"),
+        ("useActiveGpu", "a" * 100, f"'{'a' * 79}"),
+    ],
+)
+def test_long_value_is_shown_by_its_first_80_characters(field: str, value: str, shown: str) -> None:
+    (problem,) = option_problems({**SECTION, field: value})
+
+    assert (problem.field, problem.value) == (field, shown)
+
+
+@pytest.mark.parametrize(
+    ("given", "trials"), [(1, 1), (1_000_000, 1_000_000), (1_000_001, None), (None, None)]
+)
+def test_trials_of_a_gpu_are_at_most_a_million(given: object, trials: int | None) -> None:
+    assert parse_options({**SECTION, "maxTrialNumberPerGpu": given}).trials_per_gpu == trials
+
+
+@pytest.mark.parametrize("active", [False, None])
+def test_gpu_in_use_is_the_rule_of_the_section_or_none(active: bool | None) -> None:
+    section = {**SECTION, "useActiveGpu": active}
+
+    assert option_problems(section) == []
+    assert parse_options(section).use_active_gpu is active

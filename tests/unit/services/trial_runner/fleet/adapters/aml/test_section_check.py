@@ -106,3 +106,29 @@ async def test_datastore_of_another_kind_is_refused(server: AmlServer, tmp_path:
     problem = await problem_of(server, tmp_path)
 
     assert "no default datastore of Azure Blob" in problem.rule
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"properties": {"scaleSettings": {"maxNodeCount": 1}}},
+        {"computeType": "ComputeInstance", "properties": {"scaleSettings": {"maxNodeCount": 0}}},
+    ],
+)
+async def test_compute_that_may_have_nodes_is_accepted(
+    server: AmlServer, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    server.compute.update(changes)
+
+    assert await aml_adapter(server, tmp_path, POOL, INSTALLATION).check() == []
+
+
+async def test_refusal_of_the_compute_target_is_shown_as_it_is(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    server.refusals["GET computes"] = (400, "UserError", "bad request")
+
+    problem = await problem_of(server, tmp_path)
+
+    assert (problem.field, problem.rule) == ("computeTarget", "UserError: bad request")
+    assert problem.permanent

@@ -56,3 +56,19 @@ def test_missing_role_is_named(server: AmlServer) -> None:
 
 def test_storage_is_reached_with_tls() -> None:
     assert blob_address(LOCATION) == "https://account.blob.core.windows.net"
+
+
+def test_refused_removal_is_an_error(server: AmlServer) -> None:
+    server.refusals["DELETE blobs"] = (403, "AuthorizationFailed", "no right")
+
+    with pytest.raises(AmlRefusalError, match="no right"):
+        blobs_of(server).remove("one")
+
+
+def test_list_whose_next_page_is_the_same_ends(
+    server: AmlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = "<Name>folder/one.json</Name><NextMarker>a&amp;b</NextMarker>"
+    monkeypatch.setattr(server, "answer_storage", lambda *_: (200, page))
+
+    assert blobs_of(server).names("") == ["one", "one"]

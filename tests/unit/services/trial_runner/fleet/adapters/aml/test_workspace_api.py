@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.support.aml_server import (
     AmlServer,
     Tokens,
     aml_server,
+    workspace_path,
 )
 
 TAG = "nni-0123abcd"
@@ -135,3 +137,48 @@ def test_job_is_cancelled_and_deleted(server: AmlServer, api: WorkspaceApi) -> N
     api.delete("live")
 
     assert server.jobs == {}
+
+
+def test_list_whose_next_page_is_the_same_ends(
+    server: AmlServer, api: WorkspaceApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = {"name": "a", "properties": {}}
+    page = {"value": [job], "nextLink": f"{server.address}{workspace_path()}/jobs?page=2"}
+    monkeypatch.setattr(server, "answer_workspace", lambda *_: (200, page))
+
+    assert api.jobs(TAG) == [job]
+
+
+def test_job_without_a_name_is_no_job(
+    server: AmlServer, api: WorkspaceApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = {"value": [{"properties": {}}]}
+    monkeypatch.setattr(server, "answer_workspace", lambda *_: (200, page))
+
+    with pytest.raises(PlatformError, match="something else than a list of jobs"):
+        api.jobs(TAG)
+
+
+def test_refusal_is_not_taken_for_something_that_is_missing(
+    server: AmlServer, api: WorkspaceApi
+) -> None:
+    for kind in ("GET jobs", "DELETE jobs", "GET environments"):
+        server.refusals[kind] = (403, "AuthorizationFailed", "no right")
+
+    for call in (api.job, api.delete, api.ensure_environment):
+        with pytest.raises(AmlRefusalError, match="no right"):
+            call("a")
+
+
+def test_version_of_an_environment_is_a_hash_of_32_digits(api: WorkspaceApi) -> None:
+    assert re.fullmatch("[0-9a-f]{32}", api.environment_id(IMAGE).rpartition("/")[2])
+
+
+def test_address_of_another_host_is_shortened(
+    server: AmlServer, api: WorkspaceApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = {"value": [], "nextLink": f"https://{'a' * 100}/jobs"}
+    monkeypatch.setattr(server, "answer_workspace", lambda *_: (200, page))
+
+    with pytest.raises(PlatformError, match=f"address, {'a' * 80}, which"):
+        api.jobs(TAG)

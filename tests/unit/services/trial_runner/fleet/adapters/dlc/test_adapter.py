@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.dlc.adapter import job_of, platform_agent
+from svc_trial_runner.fleet.adapters.dlc.options import parse_options
 from svc_trial_runner.fleet.domain.agents import AgentPhase
 from svc_trial_runner.fleet.ports import PlatformError
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
@@ -137,3 +140,131 @@ async def test_broken_service_is_an_error(server: DlcServer, tmp_path: Path) -> 
         await adapter.launch([agent_order(NAME)])
 
     assert not caught.value.permanent
+
+
+async def test_usable_section_has_no_problem(server: DlcServer, tmp_path: Path) -> None:
+    assert await adapter_of(server, tmp_path).check() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [({"endpoint": "http://127.0.0.1:1"}, "cn-hangzhou"), ({"accessKeyId": "other"}, "other")],
+)
+async def test_value_of_the_wrong_field_is_shown(
+    server: DlcServer, tmp_path: Path, options: dict[str, Any], value: str
+) -> None:
+    (problem,) = await adapter_of(server, tmp_path, **options).check()
+
+    assert problem.value == value
+
+
+async def test_section_that_breaks_a_rule_is_not_prepared(
+    server: DlcServer, tmp_path: Path
+) -> None:
+    with pytest.raises(PlatformError, match="jobType must be"):
+        await adapter_of(server, tmp_path, jobType="MPIJob").prepare()
+
+    assert server.jobs == {}
+
+
+async def test_launch_of_no_order_asks_for_nothing(server: DlcServer, tmp_path: Path) -> None:
+    assert await adapter_of(server, tmp_path, endpoint="http://127.0.0.1:1").launch([]) == []
+
+
+@pytest.mark.parametrize("call", ["launch", "terminate"])
+async def test_wait_ends_when_agents_are_launched_or_ended(
+    server: DlcServer, tmp_path: Path, call: str
+) -> None:
+    adapter = adapter_of(server, tmp_path, pollIntervalSeconds=3600)
+    if call == "terminate":
+        await launched(adapter)
+    waiting = asyncio.create_task(adapter.wait_changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    if call == "launch":
+        await launched(adapter)
+    else:
+        await adapter.terminate([NAME])
+
+    async with asyncio.timeout(30):
+        await waiting
+    assert len(server.jobs) == (call == "launch")
+
+
+async def test_job_that_ends_at_a_later_look_is_deleted(
+    server: DlcServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    job, listings = server.job(str(NAME)), iter(["Stopping", "Stopping", "Stopped"])
+    answered = server.answer
+
+    def ends_at_the_third_listing(method: str, path: str, *rest: Any) -> Any:
+        answer = answered(method, path, *rest)
+        if method == "POST":
+            job["Status"] = "Stopping"
+        if method == "GET" and job["Status"] == "Stopping":
+            job["Status"] = next(listings)
+        return answer
+
+    monkeypatch.setattr(server, "answer", ends_at_the_third_listing)
+    await adapter.terminate([NAME])
+
+    assert server.jobs == {}
+
+
+async def test_ended_job_of_a_terminated_agent_is_deleted(
+    server: DlcServer, tmp_path: Path
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    server.job(str(NAME))["Status"] = "Succeeded"
+
+    await adapter.terminate([NAME])
+
+    assert server.jobs == {}
+
+
+async def test_clean_removes_jobs_and_settings_of_the_pool_alone(
+    server: DlcServer, tmp_path: Path
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    other = dlc_adapter(server, tmp_path, f"{POOL}-b", INSTALLATION)
+    await launched(adapter)
+    (tmp_path / "nas" / f"nni-agents-{INSTALLATION}" / "notes").mkdir()
+
+    await other.terminate([NAME])
+    await other.clean()
+    assert [left.agents for left in await other.leftovers()] == [(str(NAME),)]
+    await adapter.clean()
+
+    assert server.jobs == {}
+    (left,) = (tmp_path / "nas").rglob("notes")
+    assert [one.name for one in left.parent.iterdir()] == ["notes"]
+
+
+@pytest.mark.parametrize(
+    ("job", "phase", "reason"),
+    [
+        ({"Status": "EnvPreparing", "ReasonCode": "A"}, AgentPhase.STARTING, "A"),
+        ({"Status": "Running", "ReasonCode": "A"}, AgentPhase.RUNNING, ""),
+        ({"Status": "Succeeded", "ReasonCode": "A"}, AgentPhase.ENDED, ""),
+        ({"Status": "SucceededReserving", "ReasonCode": "A"}, AgentPhase.ENDED, ""),
+        ({"Status": "Stopped", "ReasonMessage": "a\nb"}, AgentPhase.ENDED, "a b"),
+        ({"Status": "Frozen"}, AgentPhase.RUNNING, "PAI-DLC says Frozen"),
+        ({}, AgentPhase.RUNNING, "PAI-DLC says nothing"),
+        ({"Status": "Creating"}, AgentPhase.PENDING, "Creating"),
+        ({"Status": "Failed", "ReasonCode": "a" * 500}, AgentPhase.ENDED, "a" * 400),
+    ],
+)
+def test_status_of_a_job_is_the_phase_of_its_agent(
+    job: dict[str, str], phase: AgentPhase, reason: str
+) -> None:
+    agent = platform_agent(NAME, job)
+
+    assert (agent.phase, agent.reason) == (phase, reason)
+
+
+def test_job_of_no_workspace_names_none() -> None:
+    assert "WorkspaceId" not in job_of(parse_options({}), NAME)

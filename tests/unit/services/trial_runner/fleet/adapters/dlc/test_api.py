@@ -123,3 +123,62 @@ def test_answer_of_another_shape_is_one_error(
 def test_list_that_is_empty_may_be_missing() -> None:
     with fixed_answer({"RequestId": "1", "TotalCount": 0}) as address:
         assert DlcApi(DlcOptions(endpoint=address, key_id=KEY.id), KEY.secret).jobs("nni-") == []
+
+
+@pytest.mark.parametrize(
+    ("status", "permanent", "denied"),
+    [
+        (300, True, False),
+        (400, True, False),
+        (401, False, True),
+        (403, False, True),
+        (429, False, False),
+        (499, True, False),
+        (500, False, False),
+    ],
+)
+def test_only_refusals_of_the_request_are_permanent(
+    status: int, *, permanent: bool, denied: bool
+) -> None:
+    error = DlcRefusalError(status, "", "no")
+
+    assert (error.permanent, error.denied) == (permanent, denied)
+    assert bool(error.remedy) is denied
+
+
+@pytest.mark.parametrize("code", ["InvalidAccessKeyId.NotFound", "SignatureDoesNotMatch"])
+def test_wrong_key_is_a_missing_right(code: str) -> None:
+    error = DlcRefusalError(400, code, "no")
+
+    assert error.denied
+    assert "accessKeySecret" in error.remedy
+
+
+@pytest.mark.parametrize("count", [PAGE - 1, PAGE])
+def test_jobs_of_one_page_are_listed(count: int) -> None:
+    with dlc_server() as server:
+        api = DlcApi(DlcOptions(endpoint=server.address, key_id=KEY.id), KEY.secret)
+        for number in range(count):
+            server.jobs[str(number)] = {
+                "JobId": str(number), "DisplayName": f"nni-a-{number}", "Status": "Running"
+            }  # fmt: skip
+
+        assert len(api.jobs("nni-a-")) == count
+
+
+def test_list_that_is_missing_but_not_empty_is_an_error() -> None:
+    with fixed_answer({"RequestId": "1", "TotalCount": 1}) as address:
+        api = DlcApi(DlcOptions(endpoint=address, key_id=KEY.id), KEY.secret)
+
+        with pytest.raises(AnswerError, match="Jobs must be a list"):
+            api.jobs("nni-")
+
+
+def test_job_that_is_not_over_cannot_be_deleted() -> None:
+    with dlc_server() as server:
+        api = DlcApi(DlcOptions(endpoint=server.address, key_id=KEY.id), KEY.secret)
+        api.submit({**JOB, "DisplayName": "nni-a-1"})
+        (job,) = server.jobs
+
+        with pytest.raises(DlcRefusalError, match="is not over"):
+            api.delete(job)

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.json_answers import JsonPart
 from svc_trial_runner.fleet.adapters.openpai.adapter import OpenpaiAdapter, end_words
-from svc_trial_runner.fleet.domain.agents import AgentPhase
+from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformSection
 from svc_trial_runner.fleet.ports import PlatformError
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
+from tests.support.local_platforms import front_context
 from tests.support.openpai_agents import openpai_adapter
 from tests.support.openpai_server import OpenpaiServer, openpai_server
 
@@ -213,3 +217,119 @@ async def test_job_that_was_taken_before_its_answer_was_lost_is_no_failure(
     await adapter.prepare()
 
     assert await adapter.launch([agent_order(NAME)]) == []
+
+
+async def test_unknown_address_is_shown_and_a_wrong_token_is_not(
+    server: OpenpaiServer, tmp_path: Path
+) -> None:
+    (address,) = await adapter_of(server, tmp_path, host="http://127.0.0.1:1").check()
+    (token,) = await adapter_of(server, tmp_path, "wrong-one").check()
+
+    assert (address.value, token.value) == ("http://127.0.0.1:1", "")
+
+
+async def test_section_that_breaks_a_rule_is_not_prepared(
+    server: OpenpaiServer, tmp_path: Path
+) -> None:
+    with pytest.raises(PlatformError, match="trialMemorySize must be") as caught:
+        await adapter_of(server, tmp_path, trialMemorySize="8Gi").prepare()
+
+    assert caught.value.permanent
+
+
+async def test_pool_is_not_prepared_without_a_front(server: OpenpaiServer, tmp_path: Path) -> None:
+    options = {
+        "host": server.address, "username": "ann", "trialCpuNumber": 1, "trialMemorySize": "1gb"
+    }  # fmt: skip
+    section = PlatformSection("openpai", options, {"token": "token-of-ann"})
+    context = front_context(tmp_path, INSTALLATION, POOL, section)
+
+    with pytest.raises(PlatformError):
+        await OpenpaiAdapter(replace(context, front=NoFront())).prepare()
+
+
+async def test_launch_of_no_order_asks_for_nothing(server: OpenpaiServer, tmp_path: Path) -> None:
+    assert await adapter_of(server, tmp_path, host="http://127.0.0.1:1").launch([]) == []
+
+
+@pytest.mark.parametrize("call", ["launch", "terminate"])
+async def test_wait_ends_when_agents_are_launched_or_ended(
+    server: OpenpaiServer, tmp_path: Path, call: str
+) -> None:
+    adapter = adapter_of(server, tmp_path, pollIntervalSeconds=3600)
+    if call == "terminate":
+        await launched(adapter)
+    waiting = asyncio.create_task(adapter.wait_changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    if call == "launch":
+        await launched(adapter)
+    else:
+        await adapter.terminate([NAME])
+
+    async with asyncio.timeout(30):
+        await waiting
+    assert len(server.jobs) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "phase", "reason"),
+    [
+        ({"state": "WAITING", "subState": "AttemptPreparing"}, AgentPhase.STARTING, ""),
+        ({"state": "RUNNING", "subState": "AttemptPreparing"}, AgentPhase.RUNNING, ""),
+        ({"state": "SUCCEEDED"}, AgentPhase.ENDED, ""),
+        ({"state": "ARCHIVED"}, AgentPhase.RUNNING, "OpenPAI says ARCHIVED"),
+        ({"state": None}, AgentPhase.RUNNING, "OpenPAI says nothing"),
+    ],
+)
+async def test_state_of_a_job_is_the_phase_of_its_agent(
+    server: OpenpaiServer, tmp_path: Path, state: dict[str, Any], phase: AgentPhase, reason: str
+) -> None:
+    server.waits = True
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    server.summaries[str(NAME)] |= state
+
+    (agent,) = await adapter.agents()
+
+    assert (agent.phase, agent.reason) == (phase, reason)
+
+
+async def test_clean_stops_the_jobs_of_the_pool(server: OpenpaiServer, tmp_path: Path) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    other = openpai_adapter(server, tmp_path, f"{POOL}-b", INSTALLATION)
+
+    await other.clean()
+    assert [left.agents for left in await adapter.leftovers()] == [(str(NAME),)]
+    await adapter.clean()
+
+    assert server.summaries[str(NAME)]["executionType"] == "STOP"
+    assert await adapter.leftovers() == []
+
+
+async def test_job_that_ends_within_the_limit_is_waited_for(
+    server: OpenpaiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.stops_slowly = True
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    summary, listings = server.summaries[str(NAME)], iter(["STOPPING", "STOPPED"])
+    answered = server.answer
+
+    def ends_at_the_second_listing(method: str, *rest: Any) -> Any:
+        if method == "GET" and summary["executionType"] == "STOP":
+            summary["state"] = next(listings)
+        return answered(method, *rest)
+
+    monkeypatch.setattr(server, "answer", ends_at_the_second_listing)
+    await adapter.terminate([NAME])
+
+    assert next(listings, None) is None
+
+
+def test_words_of_an_end_are_shortened_to_400_characters() -> None:
+    status = {"appExitTriggerMessage": "a" * 500}
+
+    assert end_words(JsonPart("OpenPAI", status, "jobStatus")) == "a" * 400

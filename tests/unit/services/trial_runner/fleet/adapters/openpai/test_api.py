@@ -134,7 +134,16 @@ def test_answer_of_another_shape_is_one_error(
 
 @pytest.mark.parametrize(
     ("status", "permanent"),
-    [(302, True), (400, True), (401, False), (403, True), (429, False), (499, True), (500, False)],
+    [
+        (300, True),
+        (302, True),
+        (400, True),
+        (401, False),
+        (403, True),
+        (429, False),
+        (499, True),
+        (500, False),
+    ],
 )
 def test_only_refusals_of_the_request_are_permanent(status: int, *, permanent: bool) -> None:
     error = OpenpaiRefusalError(status, "", "no")
@@ -170,3 +179,62 @@ def test_job_is_sent_as_yaml_and_its_stop_as_json() -> None:
         api.stop(NAME)
 
     assert _Recorder.requests == [("POST", "text/yaml"), ("PUT", "application/json")]
+
+
+def test_jobs_are_those_of_the_user_and_the_installation() -> None:
+    jobs = [
+        {"name": NAME, "username": USER},
+        {"name": f"{NAME}2"},
+        {"name": f"{NAME}3", "username": "bob"},
+        {"name": f"other-{NAME}", "username": USER},
+    ]
+    with fixed_answer(jobs) as address:
+        api = OpenpaiApi(OpenpaiOptions(host=address, username=USER), TOKEN)
+
+        assert [one["name"] for one in api.jobs("0123abcd")] == [NAME, f"{NAME}2"]
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    answers: ClassVar[dict[str, tuple[int, bytes]]] = {
+        "300": (300, b"{}"),
+        "399": (399, b"{}"),
+        "400": (400, b'{"code": "Bad", "message": "no  such"}'),
+        "list": (400, b'["message"]'),
+        "mute": (400, b'{"code": "Bad"}'),
+        "empty": (400, b""),
+        "long": (400, b'{"message": "' + b"a" * 500 + b'"}'),
+        "page": (400, b"b" * 500),
+    }
+
+    def do_GET(self) -> None:
+        status, content = self.answers[self.path.rpartition("~")[2]]
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *args: object) -> None:
+        """Log nothing."""
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        ("300", "OpenPAI redirects to another address; give that"),
+        ("399", "OpenPAI redirects to another address; give that"),
+        ("400", "no such"),
+        ("list", 'HTTP status 400: ["message"]'),
+        ("mute", 'HTTP status 400: {"code": "Bad"}'),
+        ("empty", "HTTP status 400: no message"),
+        ("long", "a" * 400),
+        ("page", "HTTP status 400: " + "b" * 400),
+    ],
+)
+def test_refusal_has_the_words_that_are_known(job: str, words: str) -> None:
+    with served(_Refusing) as address:
+        api = OpenpaiApi(OpenpaiOptions(host=address, username=USER), TOKEN)
+
+        with pytest.raises(OpenpaiRefusalError) as caught:
+            api.job_status(job)
+
+    assert str(caught.value) == words

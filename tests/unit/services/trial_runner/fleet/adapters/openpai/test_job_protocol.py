@@ -116,3 +116,34 @@ def test_fields_of_the_section_win_over_those_of_the_job() -> None:
     assert {one["name"]: one["uri"] for one in found["prerequisites"] if one["name"] != "own"} == {
         "nni_image": "team/trials:3"
     }
+
+
+def test_given_role_without_resources_gets_no_gpu() -> None:
+    protocol = {"taskRoles": {"worker": {"dockerImage": "own"}}}
+
+    found = job(openpaiConfig=protocol, trialCpuNumber=None, trialMemorySize=None)
+
+    assert found["taskRoles"]["worker"]["resourcePerInstance"] == {"gpu": 0}
+    assert "defaults" not in found
+    assert found["protocolVersion"] == 2
+
+
+def test_storage_of_the_section_replaces_that_of_the_job_and_keeps_other_plugins() -> None:
+    plugins = [{"plugin": "teamwise_storage", "parameters": {}}, {"plugin": "ssh"}]
+    protocol = {**PROTOCOL, "extras": {"com.microsoft.pai.runtimeplugin": plugins}}
+
+    found = job(openpaiConfig=protocol, storageConfigName="data")["extras"]
+
+    ssh, storage = found["com.microsoft.pai.runtimeplugin"]
+    assert ssh == {"plugin": "ssh"}
+    assert storage["parameters"] == {"storageConfigNames": ["data"]}
+    assert job(openpaiConfig=protocol)["extras"]["com.microsoft.pai.runtimeplugin"] == plugins
+
+
+def test_secrets_and_defaults_of_a_given_job_stay() -> None:
+    protocol = {**PROTOCOL, "secrets": {"data": "x"}, "defaults": {"a": 1, "virtualCluster": "b"}}
+
+    found = job(openpaiConfig=protocol, virtualCluster="c")
+
+    assert found["secrets"]["data"] == "x"
+    assert found["defaults"] == {"a": 1, "virtualCluster": "c"}

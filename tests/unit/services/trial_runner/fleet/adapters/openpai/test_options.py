@@ -86,3 +86,57 @@ def test_token_is_asked_for_and_never_shown() -> None:
     (problem,) = option_problems(SECTION, {})
 
     assert (problem.field, problem.value) == ("token", "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "value"),
+    [
+        ({"host": "ftp://" + "a" * 100}, "ftp://" + "a" * 74),
+        ({"trialMemorySize": "a" * 100}, f"'{'a' * 79}"),
+    ],
+)
+def test_long_value_is_shown_by_its_first_80_characters(
+    changes: dict[str, Any], value: str
+) -> None:
+    (problem,) = option_problems({**SECTION, **changes}, SECRETS)
+
+    assert problem.value == value
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        {"taskRoles": {"a": {}}},
+        {"taskRoles": {"a": {"resourcePerInstance": {}}}, "prerequisites": [{}], "secrets": {}},
+        {"taskRoles": {"a": {}}, "extras": {PLUGINS: [{}]}, "defaults": {}},
+    ],
+)
+def test_given_job_needs_no_resources_of_the_section(protocol: dict[str, Any]) -> None:
+    section = {"host": "pai.example.org", "username": "ann", "openpaiConfig": protocol}
+
+    assert option_problems(section, SECRETS) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [("secrets", 1), ("defaults", []), ("prerequisites", {}), ("taskRoles", [])],
+)
+def test_part_of_a_given_job_has_its_type(part: str, value: object) -> None:
+    protocol = {"taskRoles": {"a": {}}, part: value}
+
+    (problem,) = option_problems({**SECTION, "openpaiConfig": protocol}, SECRETS)
+
+    assert problem.field == f"openpaiConfig.{part}"
+
+
+def test_plugins_of_a_given_job_are_a_list() -> None:
+    protocol = {"taskRoles": {"a": {}}, "extras": {PLUGINS: {}}}
+
+    (problem,) = option_problems({**SECTION, "openpaiConfig": protocol}, SECRETS)
+
+    assert problem.field == f"openpaiConfig.extras.{PLUGINS}"
+
+
+def test_memory_below_a_megabyte_is_none() -> None:
+    assert parse_options({**SECTION, "trialMemorySize": "1mb"}).memory_mb == 1
+    assert parse_options({**SECTION, "trialMemorySize": "1023kb"}).memory_mb is None

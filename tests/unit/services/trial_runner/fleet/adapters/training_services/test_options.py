@@ -9,6 +9,7 @@ from svc_trial_runner.fleet.adapters.training_services.options import (
     whole_section,
 )
 from svc_trial_runner.fleet.domain.agents import PlatformSection
+from svc_trial_runner.fleet.domain.section_values import POLL_S
 
 
 def test_jobs_without_options_have_python_and_processor_of_this_machine() -> None:
@@ -68,3 +69,18 @@ def test_section_of_the_service_has_its_secrets() -> None:
         "password": "hidden",
         "hosts": [{"name": "a", "token": "hidden too"}],
     }
+
+
+def test_long_version_is_shown_by_its_first_80_characters() -> None:
+    (problem,) = option_problems({"pythonVersion": "a" * 100})
+
+    assert problem.value == f"'{'a' * 79}"
+
+
+@pytest.mark.parametrize(("interval", "seconds"), [(1e6, 1e6), (1_000_001, POLL_S), (7, 7.0)])
+def test_interval_is_at_most_a_million_seconds(interval: float, seconds: float) -> None:
+    assert parse_options({"pollIntervalSeconds": interval}).poll_interval_s == seconds
+
+
+def test_first_version_of_an_agent_is_allowed() -> None:
+    assert option_problems({"pythonVersion": "3.11"}) == []

@@ -145,3 +145,30 @@ def test_agent_of_a_job_is_found_by_the_tags(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize("fields", [{}, {"tags": ("mine",), "form": FORM}, {"tags": (7,)}])
 def test_job_of_another_is_that_of_no_agent(fields: dict[str, Any]) -> None:
     assert agent_of(job(**fields)) is None
+
+
+async def test_jobs_without_a_form_or_tags_are_jobs() -> None:
+    assert await calls(list=[]).jobs() == []
+    with pytest.raises(TrainingServiceError, match="id must be a text"):
+        await calls(list=[job(id=7)]).jobs()
+
+
+async def test_words_of_a_service_are_shortened_to_400_characters() -> None:
+    with pytest.raises(TrainingServiceError) as caught:
+        await calls(submit=JobRefusedError("a" * 500)).submit(FORM)
+
+    assert str(caught.value) == "a" * 400
+
+
+@pytest.mark.parametrize(("error", "permanent"), [(TypeError, True), (OSError, False)])
+def test_only_a_refused_section_is_a_permanent_error(
+    error: type[Exception], *, permanent: bool
+) -> None:
+    class Refusing(ScriptedService):
+        def __init__(self, section: Any, folder: Path) -> None:
+            raise error("no")
+
+    with pytest.raises(TrainingServiceError, match="Refusing: no") as caught:
+        ServiceCalls.create(Refusing, {}, Path("unused"))
+
+    assert caught.value.permanent is permanent
