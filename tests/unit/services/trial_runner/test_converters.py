@@ -31,6 +31,7 @@ from svc_trial_runner.domain.reports import (
     MetricReported,
     ProcessExited,
     ProcessStarted,
+    SavedCheckpoint,
 )
 from svc_trial_runner.domain.tasks import BlobKey, GpuRules, TrialCheckpoint
 
@@ -90,6 +91,7 @@ def test_missing_fields_of_a_task_have_their_defaults() -> None:
     assert spec.grace_s == 5
     assert spec.platform == "local"
     assert spec.code_archive is None
+    assert (spec.checkpoints_travel, spec.outputs_travel) == (False, False)
 
 
 def test_large_parameters_and_archives_are_references() -> None:
@@ -121,6 +123,19 @@ def test_equal_specs_have_equal_digests() -> None:
 def test_invalid_task_is_refused(payload: bytes) -> None:
     with pytest.raises(ValueError, match="ask"):
         work_from_payload(payload)
+
+
+@pytest.mark.parametrize(
+    ("experiment_id", "trial_id", "attempt"),
+    [("", "aaaaa", 1), ("exp", "", 1), ("exp", "aaaaa", 0)],
+)
+def test_task_without_one_part_of_its_key_is_refused(
+    experiment_id: str, trial_id: str, attempt: int
+) -> None:
+    task = task_pb2.TrialTask(experiment_id=experiment_id, trial_id=trial_id, attempt=attempt)
+
+    with pytest.raises(ValueError, match="a task needs experiment_id, trial_id and attempt >= 1"):
+        work_from_payload(task.SerializeToString())
 
 
 def test_report_names_attempt_claim_and_number() -> None:
@@ -159,7 +174,7 @@ def test_wait_for_gpus_names_their_users() -> None:
 
 def test_wait_for_a_missing_gpu_or_a_blob_has_its_facts() -> None:
     missing = WaitReason(WaitCause.GPU_MISSING, gpu_count=2, gpu_available=1, gpu_restricted=True)
-    blob = WaitReason(WaitCause.BLOB, object="its code", detail="no room")
+    blob = WaitReason(WaitCause.BLOB, object="its code", detail="no room", failure_count=3)
 
     gpu = round_trip(AttemptWaits(missing)).waits.wait
     code = round_trip(AttemptWaits(blob)).waits.wait
@@ -170,10 +185,11 @@ def test_wait_for_a_missing_gpu_or_a_blob_has_its_facts() -> None:
         1,
         True,
     )
-    assert (code.cause, code.object, code.detail) == (
+    assert (code.cause, code.object, code.detail, code.failure_count) == (
         cause_pb2.WAIT_CAUSE_BLOB,
         "its code",
         "no room",
+        3,
     )
 
 
@@ -215,9 +231,20 @@ def test_exit_code_zero_differs_from_a_signal() -> None:
 
     assert ended.HasField("exit_code")
     assert ended.cause == report_pb2.EXIT_CAUSE_ENDED
+    assert ended.ended_at.ToDatetime(UTC) == NOW
+    assert not ended.HasField("checkpoint")
     assert not killed.HasField("exit_code")
     assert killed.signal == 9
     assert killed.cause == report_pb2.EXIT_CAUSE_STOPPED
+
+
+def test_end_names_the_checkpoint_that_was_saved() -> None:
+    saved = SavedCheckpoint("/c/0/1", BlobKey("ab" * 32, 9))
+
+    found = round_trip(ProcessExited(NOW, ExitCause.ENDED, 0, 0, "", saved)).exited.checkpoint
+
+    assert found.directory == "/c/0/1"
+    assert (found.archive.sha256, found.archive.size_bytes) == ("ab" * 32, 9)
 
 
 @pytest.mark.parametrize("cause", list(ExitCause))
@@ -243,6 +270,24 @@ def test_message_is_the_concatenation_of_its_reports() -> None:
     assert [report.sequence for report in reports.reports] == list(range(300))
 
 
+def test_report_of_any_length_is_read_again() -> None:
+    details = ["x" * size for size in range(80, 140)]
+
+    entries = [
+        report_entry(KEY, "c", 0, AttemptLost(LossReason(LossCause.AGENT_FAILED, detail=detail)))
+        for detail in details
+    ]
+
+    assert [read_entry(entry).lost.loss.detail for entry in entries] == details
+
+
+@pytest.mark.parametrize("size", range(110, 130))
+def test_message_of_any_length_is_read_again(size: int) -> None:
+    message = inbox_pb2.InboxMessage.FromString(reports_message("r" * size, "b", []))
+
+    assert message.runner_reports.runner_id == "r" * size
+
+
 def test_invalid_duration_is_refused() -> None:
     task = full_task()
     task.spec.grace.seconds = 2**62
@@ -258,7 +303,19 @@ def test_checkpoint_has_its_archive_if_it_was_stored(archive: BlobKey | None) ->
     found = report.checkpoint_saved.checkpoint
     assert (found.step, found.attempt, found.number) == (-4, 2, 3)
     assert found.HasField("archive") == (archive is not None)
-    assert found.archive.sha256 == ("" if archive is None else archive.sha256)
+    stored = BlobKey("", 0) if archive is None else archive
+    assert (found.archive.sha256, found.archive.size_bytes) == (stored.sha256, stored.size_bytes)
+
+
+def test_task_names_the_checkpoint_that_the_trial_loads() -> None:
+    task = full_task()
+    before = work_from_payload(task.SerializeToString()).load_checkpoint
+    task.load_checkpoint.sha256, task.load_checkpoint.size_bytes = "cd" * 32, 7
+
+    work = work_from_payload(task.SerializeToString())
+
+    assert before is None
+    assert work.load_checkpoint == BlobKey("cd" * 32, 7)
 
 
 def test_task_names_the_checkpoint_of_an_earlier_attempt() -> None:
