@@ -120,3 +120,53 @@ def test_axis_that_does_not_matter_has_the_longer_lengthscale(axis: int) -> None
 
     assert found is not None
     assert found.posterior.lengthscales[axis] < found.posterior.lengthscales[1 - axis]
+
+
+@pytest.mark.parametrize("count", [60, 65])
+def test_failures_that_begin_late_are_learnt(count: int) -> None:
+    known = points(count)
+    known[:55] *= 0.4  # outside the failing corner, and all that a fit looks at first
+    known[55:] = 0.7 + 0.3 * known[55:]
+
+    found = FeasibilityModel(SQUARE).update(known, succeeding(known))
+
+    assert found is not None
+    corner, safe = found.log_probability(np.array([[0.8, 0.8], [0.2, 0.2]]))
+    assert corner < safe
+
+
+@pytest.mark.parametrize(("axes", "own"), [(20, True), (21, False)])
+def test_up_to_twenty_axes_have_lengthscales_of_their_own(axes: int, own: bool) -> None:
+    known = np.random.default_rng(0).random((24, axes))
+
+    found = FeasibilityModel(np.arange(axes)).update(known, known[:, 0] < 0.5)
+
+    assert found is not None
+    assert (len(np.unique(found.posterior.lengthscales)) > 1) is own
+
+
+def test_newest_hundred_and_fifty_of_each_outcome_are_modelled() -> None:
+    known = points(400)
+    succeeded = succeeding(known)
+    succeeded[:200] = True
+
+    found = FeasibilityModel(SQUARE).update(known, succeeded)
+
+    kept = np.sort(np.append(np.flatnonzero(succeeded)[-150:], np.flatnonzero(~succeeded)))
+    assert found is not None
+    scaled = found.posterior.scaled_inputs
+    assert scaled * found.posterior.lengthscales == pytest.approx(known[kept])
+
+
+def test_fit_is_renewed_as_trials_are_added() -> None:
+    known, unseen = points(45), points(10, seed=1)
+    stripes = (4 * known[:, 0]).astype(np.int64) % 2 == 0
+    model = FeasibilityModel(SQUARE)
+    for count in (10, 30, 45):
+        stepwise = model.update(known[:count], stripes[:count])
+
+    at_once = FeasibilityModel(SQUARE).update(known, stripes)
+
+    assert stepwise is not None
+    assert at_once is not None
+    assert np.array_equal(stepwise.log_weight(unseen), at_once.log_weight(unseen))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nni.hpo.models.forest import _best_cut, grown_forest
+from nni.hpo.models.forest import _best_cut, _category_ranks, grown_forest
 
 NUMBER = np.array([0])
 
@@ -129,3 +129,39 @@ def test_node_of_few_observations_or_equal_targets_is_a_leaf(
     forest = grown_forest(points, targets, NUMBER, 10, np.random.default_rng(0))
 
     assert {len(tree.columns) > 1 for tree in forest.trees} == {split}
+
+
+def test_leaf_has_no_column() -> None:
+    forest = grown_forest(np.zeros((3, 1)), np.ones(3), NUMBER, 1, np.random.default_rng(0))
+
+    assert forest.trees[0].columns.tolist() == [-1]
+    assert forest.trees[0].children.tolist() == [[-1, -1]]
+
+
+@pytest.mark.parametrize(
+    ("codes", "targets", "ranks"),
+    [
+        ([0, 2, 2], [1.0, 9.0, 9.0], [0, 1, 2]),  # 1 does not occur: 19 / 3
+        ([0, 1, 1, 2], [4.0, 3.0, 3.0, 5.0], [1, 0, 2]),
+        ([0, 1, 2], [2.0, 2.0, 1.0], [1, 2, 0]),
+    ],
+)
+def test_categories_are_ranked_by_their_mean_targets(
+    codes: list[int], targets: list[float], ranks: list[int]
+) -> None:
+    found = _category_ranks(np.array(codes, dtype=np.float64), np.array(targets), 3)
+
+    assert found.tolist() == ranks
+
+
+def test_prediction_has_the_variance_within_and_between_leaves() -> None:
+    single = np.zeros((6, 1))
+    targets = np.array([0.0, 2.0, 0.0, 2.0, 0.0, 2.0])
+    forest = grown_forest(single, targets, NUMBER, 4, np.random.default_rng(0))
+
+    means, deviations = forest.predict(single[:1])
+
+    trees = [(tree.means[0], tree.variances[0]) for tree in forest.trees]
+    between = np.var([mean for mean, _ in trees])
+    assert means[0] == pytest.approx(np.mean([mean for mean, _ in trees]))
+    assert deviations[0] ** 2 == pytest.approx(between + np.mean([inner for _, inner in trees]))

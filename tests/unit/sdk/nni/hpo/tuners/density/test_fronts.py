@@ -118,3 +118,34 @@ def test_front_that_is_too_large_keeps_its_ends() -> None:
 
     assert {int(x.argmin()), int(x.argmax())} <= set(kept)
     assert len(kept) <= 1000
+
+
+@pytest.mark.parametrize(("count", "left"), [(1000, 1000), (1001, 501)])
+def test_five_hundred_results_remain_where_twice_as_many_are_exceeded(
+    count: int, left: int
+) -> None:
+    places = np.random.default_rng(0).random(count)
+
+    known = ranking(list(zip(places.tolist(), (1 - places).tolist(), strict=True)))
+
+    assert len(known.others([], 5000)) == left
+
+
+def test_result_beyond_a_limit_weighs_as_one_that_adds_no_volume() -> None:
+    known = ranking([(1.0, 2.0)])
+    known.add(1, Outcome((0.0, 0.0), 1.0))
+
+    best, weights = known.best(2)
+
+    # A quarter, and 1 for the mean of the volumes, scaled to the mean 1.
+    assert best == [0, 1]
+    assert weights == pytest.approx([1.25 / 0.75, 0.25 / 0.75])
+
+
+def test_dominated_copy_of_a_good_result_adds_no_volume() -> None:
+    known = ranking([(0.0, 1.0), (1.0, 0.0), (1.0, 1.0)])
+
+    best, weights = known.best(3)
+
+    assert best[2] == 2
+    assert weights == pytest.approx([1.75 / 1.25, 1.75 / 1.25, 0.25 / 1.25])

@@ -7,7 +7,13 @@ import pytest
 
 from nni.hpo.encoding.columns import Row, levels_of
 from nni.hpo.space.parser import parse_space
-from nni.hpo.tuners.density.level_model import REST_LIMIT, LevelModel, Pending, age_weights
+from nni.hpo.tuners.density.level_model import (
+    REST_LIMIT,
+    DensitySettings,
+    LevelModel,
+    Pending,
+    age_weights,
+)
 from nni.hpo.tuners.density.rankings import Outcome
 
 
@@ -254,3 +260,155 @@ def test_failures_lower_the_probability_of_success_near_them() -> None:
 
     assert model.log_success(Row(0, (0.95,), ())) < model.log_success(Row(0, (0.12,), ())) < 0.0
     assert len(model.observations) == 5
+
+
+def filled(
+    space: dict[str, Any], count: int, settings: DensitySettings | None = None
+) -> LevelModel:
+    """Return a model of results at the middle of each number, each worse than the one before."""
+    level = levels_of(parse_space(space))[0]
+    model = LevelModel(level, settings=settings)
+    row = Row(0, (0.5,) * len(level.numeric), (0,) * len(level.choices))
+    for index in range(count):
+        model.observations.add(row, loss(float(index)))
+    return model
+
+
+def test_settings_are_the_documented_ones() -> None:
+    assert DensitySettings() == DensitySettings(
+        good_factor=0.45, good_limit=25, candidates=32, prior_weight=1.0, newest=None
+    )
+
+
+@pytest.mark.parametrize(("count", "good"), [(1, 1), (4, 1), (5, 2), (100, 5), (400, 9)])
+def test_good_rows_grow_with_the_root_of_all(count: int, good: int) -> None:
+    found, rest = filled(LINE, count)._densities()
+
+    assert len(found.centres) == good
+    assert len(rest.centres) == count - good
+
+
+def test_good_rows_are_limited() -> None:
+    found, rest = filled(LINE, 100, DensitySettings(good_limit=3))._densities()
+
+    assert (len(found.centres), len(rest.centres)) == (3, 97)
+
+
+@pytest.mark.parametrize(
+    ("count", "good", "rest"),
+    [
+        (3, 0.3, 0.1),  # the only good one
+        (6, 0.25, 0.1),
+        (10, 0.2, 0.1),
+        (100, 0.02, 0.06),
+        (400, 0.01, 0.03),
+    ],
+)
+def test_kernels_at_one_place_are_as_wide_as_the_number_of_results_allows(
+    count: int, good: float, rest: float
+) -> None:
+    found = filled(LINE, count)._densities()
+
+    assert found[0].widths == pytest.approx(np.full((len(found[0].centres), 1), good))
+    assert found[1].widths.tolist() == pytest.approx([rest])
+
+
+def test_kernels_of_the_rest_are_the_narrower_the_more_columns_there_are() -> None:
+    _, rest = filled({"x": LINE["x"], "y": LINE["x"]}, 200)._densities()
+
+    assert rest.widths.tolist() == pytest.approx([0.03 / 2**0.7] * 2)
+
+
+def test_kernels_of_stepped_columns_reach_the_next_value() -> None:
+    good, rest = filled({"i": {"_type": "randint", "_value": [0, 4]}}, 400)._densities()
+
+    assert good.widths == pytest.approx(np.full((9, 1), 0.5 * 0.25))
+    assert rest.widths.tolist() == pytest.approx([0.4 * 0.25])
+
+
+def test_kernels_slip_to_another_option_the_less_the_more_there_are() -> None:
+    branch = {"_type": "choice", "_value": [{"_name": "a"}, {"_name": "b"}]}
+
+    good, rest = filled({"c": PAIR["c"], "b": branch}, 100)._densities()
+
+    # f c / (k + 1 + f c): half of four options, six times two for one that opens branches.
+    assert good.slip == pytest.approx([2 / (6 + 2), 12 / (6 + 12)])
+    assert rest.slip == pytest.approx([2 / (96 + 2), 12 / (96 + 12)])
+
+
+@pytest.mark.parametrize(("lie", "weight"), [(None, 0.3), (5e9, 1.0)])
+def test_running_trial_weighs_less_than_a_result_unless_it_has_a_lie(
+    lie: float | None, weight: float
+) -> None:
+    model = filled(LINE, 100)
+
+    _, rest = model._densities(Pending([Row(0, (0.1,), ())], None if lie is None else loss(lie)))
+
+    assert rest.weights.tolist() == [1.0] * 95 + [weight]
+
+
+@pytest.mark.parametrize(("lie", "joins"), [(3.5, True), (4.0, False)])
+def test_lie_joins_the_good_rows_if_fewer_results_are_as_good(lie: float, joins: bool) -> None:
+    good, _ = filled(LINE, 100)._densities(Pending([Row(0, (0.1,), ())], loss(lie)))
+
+    assert len(good.centres) == (6 if joins else 5)
+
+
+def test_four_hundred_others_have_kernels_and_the_prior_stands_for_the_rest() -> None:
+    _, rest = filled(LINE, 420)._densities()
+
+    assert len(rest.centres) == 400
+    assert rest.prior_weight == 1.0 + 10
+
+
+@pytest.mark.parametrize(
+    ("space", "running", "crowded", "failing", "candidates"),
+    [
+        (LINE, None, False, False, 32),
+        (LINE, loss(1.0), True, False, 16),
+        (LINE, None, False, True, 96),
+        (PAIR, loss(1.0), True, False, 32),
+    ],
+)
+def test_candidates_compete_in_numbers_that_depend_on_the_other_trials(
+    space: dict[str, Any], running: Outcome | None, crowded: bool, failing: bool, candidates: int
+) -> None:
+    model = model_of(space)
+    for index in range(20):
+        row = Row(0, (index / 20,), (0,) if space is PAIR else ())
+        model.add(row, loss(float(index)))
+        if failing:
+            model.add_failure(Row(0, (0.9 + index / 200,), ()))
+    pending = None if running is None else Pending([row], running)
+    seen: list[Row] = []
+
+    def never(candidate: Row) -> bool:
+        seen.append(candidate)
+        return False
+
+    found = model.propose(np.random.default_rng(0), pending, never, crowded=crowded)
+
+    assert len(seen) == candidates
+    assert found in seen
+
+
+def test_only_candidate_that_is_allowed_is_proposed() -> None:
+    model, seen = filled(LINE, 20), list[float]()
+
+    def fifth(candidate: Row) -> bool:
+        seen.append(candidate.coordinates[0])
+        return len(seen) == 5
+
+    found = model.propose(np.random.default_rng(0), None, fifth)
+
+    assert found.coordinates == (seen[4],)
+    assert len(seen) == 5
+
+
+def test_newer_results_weigh_more_where_old_ones_fade() -> None:
+    good, rest = filled(LINE, 100, DensitySettings(newest=50))._densities()
+    whole, _ = filled(LINE, 100)._densities()
+
+    fading = age_weights(range(100), 100, 50)
+    assert good.weights == pytest.approx(whole.weights * fading[:5])
+    assert rest.weights == pytest.approx(fading[5:])

@@ -39,3 +39,11 @@ def test_a_mean_is_over_all_results_that_keep_the_limits() -> None:
 
     assert extent.count == 3
     assert [extent.lie(kind).losses for kind in LIARS] == [(1.0,), (6.0,), (3.0,)]
+
+
+def test_results_have_as_many_losses_as_those_before() -> None:
+    extent = Extent()
+    extent.add(Outcome((1.0, 2.0)))
+
+    with pytest.raises(ValueError, match="shorter"):
+        extent.add(Outcome((3.0,)))
