@@ -81,3 +81,31 @@ def test_secret_is_asked_for_and_never_shown() -> None:
     (problem,) = option_problems(SECTION, {})
 
     assert (problem.field, problem.value) == ("accessKeySecret", "")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "shown"),
+    [
+        ("jobType", "a" * 100, "a" * 80),
+        ("podCount", "a" * 100, f"'{'a' * 79}"),
+        ("region", "A" * 100, "A" * 80),
+        ("endpoint", "a" * 100, "a" * 80),
+        ("localStorageMountPoint", "a" * 100, "a" * 80),
+    ],
+)
+def test_long_value_is_shown_by_its_first_80_characters(field: str, value: str, shown: str) -> None:
+    (problem,) = option_problems({**SECTION, field: value}, SECRETS)
+
+    assert (problem.field, problem.value) == (field, shown)
+
+
+def test_path_that_no_system_opens_is_refused() -> None:
+    (problem,) = option_problems({**SECTION, "localStorageMountPoint": "/a\0b"}, SECRETS)
+
+    assert problem.field == "localStorageMountPoint"
+
+
+def test_one_pod_and_another_endpoint_are_allowed() -> None:
+    section = {**SECTION, "podCount": 1, "endpoint": "https://pai-dlc-vpc.example.org"}
+
+    assert option_problems(section, SECRETS) == []

@@ -52,3 +52,13 @@ def test_containers_find_the_settings_below_their_mount() -> None:
     path = path_in_container("/root/data/", "0123abcd", "a-1")
 
     assert path == "/root/data/nni-agents-0123abcd/a-1/settings.json"
+
+
+def test_settings_may_be_written_again(tmp_path: Path) -> None:
+    folder = SettingsFolder(str(tmp_path), "0123abcd")
+
+    for content in (b"{}", b'{"slots": 2}'):
+        folder.write("a-1", content)
+
+    file = tmp_path / "nni-agents-0123abcd" / "a-1" / "settings.json"
+    assert file.read_bytes() == b'{"slots": 2}'

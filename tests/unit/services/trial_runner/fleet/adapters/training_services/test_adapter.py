@@ -351,3 +351,159 @@ async def test_section_and_folder_are_those_of_the_service(
     (service,) = cluster.services
     assert (service.section["queue"], service.section["password"]) == ("long", "hidden")
     assert service.folder == tmp_path
+
+
+async def test_usable_section_has_no_problem(adapter: TrainingServiceAdapter) -> None:
+    assert await adapter.check() == []
+
+
+async def test_section_that_breaks_a_rule_is_not_prepared(
+    tmp_path: Path, bundles: OneBundle, cluster: Cluster
+) -> None:
+    adapter = adapter_of(cluster, context(tmp_path, bundles, pythonVersion="2.7"))
+
+    with pytest.raises(PlatformError, match="pythonVersion must be"):
+        await adapter.prepare()
+
+    assert cluster.services == []
+
+
+async def test_launch_of_no_order_does_not_open_the_service(
+    adapter: TrainingServiceAdapter, cluster: Cluster
+) -> None:
+    assert await adapter.launch([]) == []
+    assert cluster.services == []
+
+
+@pytest.mark.parametrize("call", ["launch", "terminate"])
+async def test_wait_ends_when_agents_are_launched_or_ended(
+    tmp_path: Path, bundles: OneBundle, cluster: Cluster, call: str
+) -> None:
+    adapter = adapter_of(cluster, context(tmp_path, bundles, pollIntervalSeconds=3600))
+    if call == "terminate":
+        await adapter.launch([ORDER])
+    waiting = asyncio.create_task(adapter.wait_changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    if call == "launch":
+        await adapter.launch([ORDER])
+    else:
+        await adapter.terminate([NAME])
+
+    async with asyncio.timeout(30):
+        await waiting
+    assert len(await adapter.agents()) == (call == "launch")
+    await adapter.aclose()
+
+
+async def test_live_job_is_left_over_until_it_ends(
+    adapter: TrainingServiceAdapter, cluster: Cluster
+) -> None:
+    await adapter.launch([ORDER])
+
+    (left,) = await adapter.leftovers()
+    cluster.end(TrialJobStatus.SUCCEEDED)
+
+    assert (left.pool, left.agents) == (POOL, (str(NAME),))
+    assert await adapter.leftovers() == []
+
+
+async def test_agent_of_another_pool_is_not_ended(
+    adapter: TrainingServiceAdapter, cluster: Cluster, tmp_path: Path, bundles: OneBundle
+) -> None:
+    await adapter.launch([ORDER])
+    other = adapter_of(cluster, replace(context(tmp_path, bundles), pool=f"{POOL}-b"))
+
+    await other.terminate([NAME])
+
+    assert await other.agents() == []
+    assert cluster.jobs["job-1"].status is TrialJobStatus.WAITING
+    assert (tmp_path / "jobs" / str(NAME)).is_dir()
+    await other.aclose()
+
+
+async def test_live_job_whose_cancellation_fails_is_an_error(
+    adapter: TrainingServiceAdapter, cluster: Cluster
+) -> None:
+    await adapter.launch([ORDER])
+    cluster.cancels = False
+    cluster.faults["cancel"] = OSError("no right")
+
+    with pytest.raises(PlatformError, match="cancel_trial_job: no right"):
+        await adapter.terminate([NAME])
+
+    assert [agent.name for agent in await adapter.agents()] == [NAME]
+
+
+async def test_job_that_ends_within_the_limit_is_waited_for(
+    tmp_path: Path, bundles: OneBundle, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = adapter_of(cluster, context(tmp_path, bundles))
+    monkeypatch.setattr(adapter, "_end_limit_s", 60.0)
+    await adapter.launch([ORDER])
+    cluster.cancels = False
+    listings = iter([False, False, True])
+
+    def end_at_the_third_listing(operation: str) -> None:
+        if operation == "list" and next(listings):
+            cluster.end(TrialJobStatus.USER_CANCELED)
+
+    monkeypatch.setattr(cluster, "fail", end_at_the_third_listing)
+    await adapter.terminate([NAME])
+
+    assert next(listings, None) is None
+    await adapter.aclose()
+
+
+async def test_service_that_was_cleaned_up_gets_the_common_values_again(
+    adapter: TrainingServiceAdapter, cluster: Cluster
+) -> None:
+    await adapter.launch([ORDER])
+    await adapter.clean()
+
+    await adapter.launch([agent_order(agent_name(2))])
+
+    assert len(cluster.metadata) == 2
+    assert len(cluster.services) == 2
+
+
+async def test_live_job_of_an_agent_counts_before_an_ended_one(
+    adapter: TrainingServiceAdapter, cluster: Cluster
+) -> None:
+    await adapter.launch([ORDER])
+    (live,) = cluster.jobs.values()
+    ended = replace(live, id="job-0", status=TrialJobStatus.FAILED)
+
+    for jobs in ((ended, live), (live, ended)):
+        cluster.jobs = {job.id: job for job in jobs}
+        (agent,) = await adapter.agents()
+        assert agent.phase is AgentPhase.PENDING
+
+
+@pytest.mark.parametrize(
+    ("reuses", "gpus", "constraint"),
+    [
+        (True, None, None),
+        (True, 0, None),
+        (True, 1, {"type": "GPUNumber", "gpus": [2]}),
+        (False, 1, {"type": "GPUNumber", "gpus": [1]}),
+    ],
+)
+async def test_job_asks_for_the_gpus_of_its_trials(
+    tmp_path: Path,
+    bundles: OneBundle,
+    cluster: Cluster,
+    *,
+    reuses: bool,
+    gpus: int | None,
+    constraint: dict[str, object] | None,
+) -> None:
+    adapter = adapter_of(cluster, context(tmp_path, bundles, reuseMode=reuses))
+
+    await adapter.launch([replace(ORDER, slots=2, gpus_per_trial=gpus)])
+
+    form = cluster.jobs["job-1"].form
+    assert form is not None
+    assert form.placement_constraint == constraint
+    await adapter.aclose()
