@@ -44,6 +44,8 @@ class GridAxis:
     def index(self, value: object) -> int:
         """Return the index of the nearest measured number or equal option; ValueError for others.
 
+        Of two numbers that are equally near, it is the lower one.
+
         Raises:
             ValueError: the value is none of the options, or no number.
         """

@@ -99,6 +99,9 @@ def test_a_text_that_is_none_is_refused(text: str) -> None:
             "same number of steps",
         ),
         ({"axes": (replace(RATE, type="odd"), KIND)}, "odd"),
+        ({"axes": (replace(RATE, values=()),), "curves": ()}, "must be 0"),
+        ({"curves": (Curve((), 1.0),) * 6}, "at least one"),
+        ({"axes": (RATE, replace(KIND, range=({"_name": "a"}, "b")))}, "nested"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(changes: Any, match: str) -> None:
@@ -139,9 +142,52 @@ def test_tabulate_wants_values_of_all_that_is_no_choice() -> None:
         tabulate(space, {}, lambda _: [1.0])
     with pytest.raises(ValueError, match="grid must hold numbers"):
         tabulate(space, {"x": ["a"]}, lambda _: [1.0])
+    with pytest.raises(ValueError, match="grid must hold numbers"):
+        tabulate(space, {"x": [0.5, True]}, lambda _: [1.0])
+    with pytest.raises(ValueError, match="at least one"):
+        tabulate(space, {"x": [0.5]}, lambda _: [])
 
 
 def test_tables_are_shown_and_compared_by_what_they_were_made_of() -> None:
     assert "_strides" not in repr(table())
     assert table() == table()
     assert table() != replace(table(), about="measured")
+
+
+def test_best_value_is_that_of_a_curve_that_did_not_diverge() -> None:
+    diverged = replace(table(), curves=(Curve((9.0, math.nan), 1.0), *table().curves[1:]))
+
+    assert diverged.best_value == 5.5
+
+
+def test_lower_of_two_points_that_are_equally_near_is_found() -> None:
+    axis = GridAxis("x", "uniform", (0, 2), (0, 1, 2))
+
+    assert [axis.index(value) for value in (0.5, 1.0, 1.5, 2)] == [0, 1, 1, 2]
+
+
+def test_times_in_a_file_have_microseconds() -> None:
+    made = replace(table(), curves=(Curve((0.0, 1.0), 0.123456789), *table().curves[1:]))
+
+    assert CurveTable.from_json(made.to_json()).curves[0].step_s == 0.123457
+
+
+def test_tabulated_values_have_five_decimals_and_its_names_are_kept() -> None:
+    space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+    clock = iter(range(2))
+
+    made = tabulate(
+        space,
+        {"x": [0.5]},
+        lambda _: [0.123456789, 2.0],
+        optimize_mode="minimize",
+        step="batch",
+        about="made up",
+        clock_s=lambda: float(next(clock)),
+    )
+
+    assert made.curves == (Curve((0.12346, 2.0), 0.5),)
+    assert (made.optimize_mode, made.step, made.about) == ("minimize", "batch", "made up")
+    clock = iter(range(2))
+    plain = tabulate(space, {"x": [0.5]}, lambda _: [1.0], clock_s=lambda: float(next(clock)))
+    assert (plain.optimize_mode, plain.step, plain.about) == ("maximize", "epoch", "")

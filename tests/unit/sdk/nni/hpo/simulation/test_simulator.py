@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from typing import Any
 
 import pytest
@@ -266,6 +267,7 @@ def test_halving_trains_less_than_the_whole_curves() -> None:
         ({"tuner": "Random", "concurrency": 0}, "concurrency"),
         ({"tuner": "Random", "trial_steps": 0}, "trial_steps"),
         ({"tuner": "Random", "max_duration_s": 0}, "max_duration_s"),
+        ({"tuner": "Random", "max_duration_s": math.nan}, "max_duration_s"),
         ({"tuner": "Unknown"}, "Unknown"),
     ],
 )
@@ -331,3 +333,67 @@ def test_configurations_are_requested_for_free_slots_only() -> None:
     simulate(table(), tuner=tuner, concurrency=2, trials=6)
 
     assert tuner.before_results == [2, 3, 4, 5, 6, 6]
+
+
+def test_step_at_the_time_limit_counts() -> None:
+    (trial,) = simulate(table(), tuner=Scripted(0.0), max_duration_s=STEPS).trials
+
+    assert (trial.status, trial.steps, trial.end_s) == ("SUCCEEDED", STEPS, STEPS)
+
+
+def test_smallest_limits_are_one_step_of_one_trial() -> None:
+    (trial,) = simulate(
+        table(), tuner=Scripted(0.0, 0.0), trials=1, concurrency=1, trial_steps=1
+    ).trials
+    (cut,) = simulate(table(), tuner=Scripted(0.0), max_duration_s=0.5).trials
+
+    assert (trial.status, trial.steps, trial.end_s) == ("SUCCEEDED", 1, 1.0)
+    assert (cut.status, cut.steps, cut.end_s) == ("CUT_OFF", 0, 0.5)
+
+
+def test_events_of_one_time_are_in_the_order_of_the_starts() -> None:
+    tuner = Scripted(0.2, 0.2, 0.2)
+
+    simulate(table(), tuner=tuner, concurrency=3)
+
+    assert [parameter_id for parameter_id, _ in tuner.results] == [0, 1, 2]
+
+
+def test_trials_are_listed_in_the_order_of_start_and_the_earlier_of_equals_is_best() -> None:
+    run = simulate(table(), tuner=Scripted(0.8, 0.0, 0.3, 0.3), concurrency=2)
+
+    assert [trial.id for trial in run.trials] == [0, 1, 2, 3]
+    assert run.best == run.trials[2]
+    assert [value for _, value in run.progress] == pytest.approx([0.7, 1.0])
+
+
+def test_results_are_those_of_configurations_that_the_tuner_proposed() -> None:
+    class Recording(Scripted):
+        """Tuner that records which results are of configurations that users added."""
+
+        def __init__(self, *values: float) -> None:
+            super().__init__(*values)
+            self.customized: list[bool] = []
+
+        def receive_trial_result(self, *args: Any, **kwargs: Any) -> None:
+            self.customized.append(kwargs["customized"])
+
+    tuner = Recording(0.3)
+
+    simulate(table(), tuner=tuner)
+
+    assert tuner.customized == [False]
+    assert tuner.ends == [(0, True)]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"seed": 0}, {"seed": 7}])
+def test_global_generators_start_at_the_seed(arguments: dict[str, int]) -> None:
+    class Guessing(Scripted):
+        def generate_parameters(self, parameter_id: int, **kwargs: Any) -> Any:
+            return {"x": random.random()}
+
+    random.seed(1)
+    first = simulate(table(), tuner=Guessing(), trials=3, **arguments)
+    second = simulate(table(), tuner=Guessing(), trials=3, seed=arguments.get("seed", 0))
+
+    assert first == second
