@@ -1,8 +1,14 @@
 import asyncio
+import os
 from collections.abc import Callable
 
 from svc_common.clock import ManualClock
-from svc_trial_runner.agent.silence import wait_silent
+from svc_trial_runner.agent.silence import (
+    REFUSED_EXIT_CODE,
+    REFUSED_LIMIT_S,
+    SILENCE_EXIT_CODE,
+    wait_silent,
+)
 
 LIMIT_S = 120.0
 
@@ -36,6 +42,14 @@ async def settle(condition: Callable[[], bool]) -> None:
             return
         await asyncio.sleep(0)
     raise AssertionError("the condition does not hold")
+
+
+def test_exit_codes_are_those_of_sysexits() -> None:
+    assert (SILENCE_EXIT_CODE, REFUSED_EXIT_CODE) == (os.EX_TEMPFAIL, os.EX_NOPERM)
+
+
+def test_credentials_count_as_revoked_after_five_seconds() -> None:
+    assert REFUSED_LIMIT_S == 5
 
 
 async def test_silence_from_the_start_ends_after_the_limit() -> None:

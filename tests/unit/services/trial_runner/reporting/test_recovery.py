@@ -13,6 +13,7 @@ from svc_trial_runner.domain.claims import (
     JournalRecord,
     ProcessIdentity,
     Progressed,
+    ServerStarted,
     Started,
 )
 from svc_trial_runner.domain.reports import AttemptLost, AttemptWaits, ExitCause, ProcessExited
@@ -81,7 +82,7 @@ async def test_unfinished_claim_is_lost_and_its_task_acknowledged(
     ended, journal = await successor.settle()
 
     lost = await bench.until_kind("one", "lost")
-    assert lost.claim_id == "c1"
+    assert (lost.claim_id, lost.sequence) == ("c1", 0)
     assert ended == [KEY]
     assert journal.state.claims == {}
     bench.broker.redeliver()
@@ -144,6 +145,33 @@ async def test_end_that_a_full_disk_swallowed_becomes_a_loss(bench: Bench, tmp_p
     assert lost.lost.reason == "its agent was restarted"
     assert bench.kinds("one") == ["lost"]
     assert journal.state.claims == {}
+
+
+async def test_end_whose_reports_have_left_the_spool_is_only_acknowledged(
+    bench: Bench, tmp_path: Path
+) -> None:
+    task = await held_task(bench)
+    successor = Successor(bench, tmp_path / "next")
+    successor.left(
+        [Claimed(KEY, "c1", "t", task.ack_subject), Progressed("c1", 1), Ended("c1")], []
+    )
+
+    _, journal = await successor.settle()
+
+    assert bench.heard == []
+    assert journal.state.claims == {}
+
+
+async def test_process_servers_of_the_predecessor_are_forgotten(
+    bench: Bench, tmp_path: Path
+) -> None:
+    successor = Successor(bench, tmp_path / "next")
+    successor.left([ServerStarted(ProcessIdentity(1, 2))], [])
+
+    ended, journal = await successor.settle()
+
+    assert ended == []
+    assert journal.state.servers == []
 
 
 async def test_reports_of_closed_claims_are_still_sent(bench: Bench, tmp_path: Path) -> None:
