@@ -137,7 +137,7 @@ def test_failures_that_begin_late_are_learnt(count: int) -> None:
 
 @pytest.mark.parametrize(("axes", "own"), [(20, True), (21, False)])
 def test_up_to_twenty_axes_have_lengthscales_of_their_own(axes: int, own: bool) -> None:
-    known = np.random.default_rng(0).random((24, axes))
+    known = np.random.default_rng(0).random((40, axes))
 
     found = FeasibilityModel(np.arange(axes)).update(known, known[:, 0] < 0.5)
 
