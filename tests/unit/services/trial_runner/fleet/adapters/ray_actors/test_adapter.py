@@ -1,4 +1,6 @@
+import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -227,4 +229,106 @@ async def test_wrong_options_are_permanent_before_anything_starts(
         await adapter.prepare()
 
     assert caught.value.permanent
+    assert shared.bundles == {}
+
+
+@pytest.mark.parametrize("call", ["launch", "terminate"])
+async def test_wait_ends_when_agents_are_launched_or_ended(
+    agents: RayAgents, shared: InMemoryRay, call: str
+) -> None:
+    adapter = agents.adapter(
+        POOL, INSTALLATION, InMemoryRayCluster(shared), pollIntervalSeconds=3600
+    )
+    if call == "terminate":
+        await adapter.launch([agent_order(NAME)])
+    waiting = asyncio.create_task(adapter.wait_changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    if call == "launch":
+        await adapter.launch([agent_order(NAME)])
+    else:
+        await adapter.terminate([NAME])
+
+    async with asyncio.timeout(30):
+        await waiting
+    assert len(shared.actors) == (call == "launch")
+
+
+async def test_wait_ends_when_an_agent_changes(agents: RayAgents, shared: InMemoryRay) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared), numGpus=2)
+    await adapter.launch([agent_order(NAME)])
+    await adapter.agents()
+    shared.actors[str(NAME)] = ActorState(AgentPhase.RUNNING, "node")
+
+    async with asyncio.timeout(30):
+        await adapter.wait_changed()
+
+    assert [one.phase for one in await adapter.agents()] == [AgentPhase.RUNNING]
+
+
+async def test_agent_is_launched_once(agents: RayAgents, shared: InMemoryRay) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+
+    for _ in range(2):
+        assert await adapter.launch([agent_order(NAME)]) == []
+    other = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+    assert await other.launch([agent_order(NAME)]) == []
+
+    assert [plan.name for plan in shared.plans] == [str(NAME)]
+
+
+async def test_actor_that_waits_is_compared_with_what_it_asks_for(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared), slots=3, numCpus=None)
+    order = agent_order(NAME)
+    await adapter.launch([replace(order, slots=5)])
+
+    (agent,) = await adapter.agents()
+    shared.actors = {str(agent_name(2)): ActorState(AgentPhase.PENDING)}
+    shared.demand = ClusterDemand(())
+    _, assumed = await adapter.agents()
+
+    assert "no node has 5 CPU" in agent.reason
+    assert "no node has 3 CPU" in assumed.reason
+
+
+async def test_agents_and_bundles_of_other_pools_are_left_alone(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+    other = agents.adapter(f"{POOL}-b", INSTALLATION, InMemoryRayCluster(shared))
+    await adapter.launch([agent_order(NAME)])
+
+    await other.terminate([NAME])
+    await other.clean()
+    (left,) = await adapter.leftovers()
+
+    assert await other.agents() == []
+    assert list(shared.actors) == [str(NAME)]
+    assert len(shared.bundles) == 1
+    assert (left.pool, left.agents) == (POOL, (str(NAME),))
+
+
+async def test_bundle_alone_is_left_over_of_its_pool(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+    await adapter.prepare()
+    shared.bundles["nni-9999abcd-other.bundle.0123"] = b""
+
+    (left,) = await adapter.leftovers()
+
+    assert (left.pool, left.agents) == (POOL, ())
+
+
+async def test_usable_section_has_no_problem_and_one_that_asks_for_too_much_has_one(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+    greedy = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared), numGpus=2)
+
+    assert await adapter.check() == []
+    assert [one.field for one in await greedy.check()] == ["numGpus"]
     assert shared.bundles == {}

@@ -99,3 +99,42 @@ def test_resources_of_nodes_and_of_the_object_store_are_hidden() -> None:
     amounts = {"CPU": 1.0, "node:10.0.0.1": 1.0, "object_store_memory": 7.0}
 
     assert visible_resources(amounts) == {"CPU": 1.0}
+
+
+@pytest.mark.parametrize(("cpus", "fits"), [(3.0, True), (3.5, False)])
+def test_node_has_room_for_what_is_not_used(cpus: float, *, fits: bool) -> None:
+    node = NodeResources("10.0.0.1", {"CPU": 4.0}, {"CPU": 1.0})
+
+    assert node.has_free({"CPU": cpus}) is fits
+    assert node.has({"CPU": cpus}) is True
+
+
+def test_idle_node_has_room_for_all_of_it_and_for_nothing_that_it_lacks() -> None:
+    assert IDLE.has_free({"CPU": 4.0})
+    assert not IDLE.has({"CPU": 4.5})
+    assert not IDLE.has({"GPU": 0.5})
+    assert not IDLE.has_free({"GPU": 0.5})
+
+
+def test_resource_that_some_nodes_lack_is_counted_on_the_others() -> None:
+    demand = ClusterDemand((IDLE, BUSY))
+
+    assert pending_reason({"GPU": 1.0}, demand) == ("no node has 1 GPU free now: 1 of 1 GPU used")
+    assert pending_reason({"GPU": 1.0}, ClusterDemand((IDLE,))) == (
+        "no node has 1 GPU: the most of one node is 0 GPU"
+    )
+
+
+def test_last_failure_of_the_autoscaler_is_shown_by_300_characters() -> None:
+    demand = ClusterDemand((IDLE,), has_autoscaler=True, failures=("first", "a" * 400))
+
+    reason = pending_reason({"GPU": 1.0}, demand)
+
+    assert reason.endswith(f"; the autoscaler has failed: {'a' * 300}")
+
+
+def test_missing_resource_that_is_not_the_first_one_is_named() -> None:
+    (problem,) = missing_resources({"CPU": 1.0, "GPU": 1.0, "TPU": 1.0}, ClusterDemand((IDLE,)))
+
+    assert problem.field == "numGpus"
+    assert missing_resources({"CPU": 4.0}, ClusterDemand((IDLE,))) == []

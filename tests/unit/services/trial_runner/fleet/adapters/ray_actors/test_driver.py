@@ -1,11 +1,15 @@
 import itertools
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.ray_actors.cluster import ActorPlan
 from svc_trial_runner.fleet.adapters.ray_actors.demand import ClusterDemand, NodeResources
 from svc_trial_runner.fleet.adapters.ray_actors.driver import (
+    ActorRefusedError,
     RayDriver,
     cluster_demand,
     connection_error,
@@ -104,3 +108,173 @@ async def test_driver_that_never_connected_is_closed_twice() -> None:
 
     with pytest.raises((PlatformError, RuntimeError)):
         await driver.names()
+
+
+class Package:
+    """Package `ray` that creates no actor, and remembers with which options it was asked to."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.options: dict[str, Any] = {}
+        self.connected = False
+        self.shut_down = 0
+        self.cloudpickle = SimpleNamespace(register_pickle_by_value=lambda _: None)
+        self.named: list[dict[str, str]] = []
+        strategies = SimpleNamespace(
+            PlacementGroupSchedulingStrategy=lambda group: f"strategy of {group}"
+        )
+        self.util = SimpleNamespace(
+            list_named_actors=self._list,
+            get_placement_group=lambda name: f"group {name}",
+            scheduling_strategies=strategies,
+        )
+
+    def _list(self, *, all_namespaces: bool) -> list[dict[str, str]]:
+        assert all_namespaces
+        return self.named
+
+    def is_initialized(self) -> bool:
+        return self.connected
+
+    def init(self, address: str, **options: object) -> None:
+        assert (address, options["namespace"]) == ("auto", "nni")
+        assert options["log_to_driver"] is False
+        self.connected = True
+
+    def shutdown(self) -> None:
+        self.shut_down += 1
+
+    def remote(self, kind: object) -> SimpleNamespace:
+        def with_options(**options: Any) -> SimpleNamespace:
+            self.options = options
+            return SimpleNamespace(remote=self._create)
+
+        return SimpleNamespace(options=with_options)
+
+    def _create(self, fields: dict[str, Any]) -> str:
+        if self.failure is not None:
+            raise self.failure
+        return str(fields["name"])
+
+
+def plan(**changes: Any) -> ActorPlan:
+    request = {"CPU": 2.0, "GPU": 1.0, "memory": 7.0, "special": 3.0}
+    return replace(ActorPlan("a", request, "digest", "holder", "~/.nni", {}), **changes)
+
+
+@pytest.fixture
+def package(monkeypatch: pytest.MonkeyPatch) -> Package:
+    found = Package()
+    monkeypatch.setitem(sys.modules, "ray", found)
+    return found
+
+
+async def test_actor_has_the_resources_and_options_of_its_plan(package: Package) -> None:
+    driver = RayDriver("auto", "nni")
+
+    await driver.create(plan(runtime_env={"pip": ["a"]}, scheduling_strategy="SPREAD"))
+    await driver.aclose()
+
+    assert package.options == {
+        "name": "a",
+        "namespace": "nni",
+        "lifetime": "detached",
+        "max_restarts": 0,
+        "max_concurrency": 4,
+        "num_cpus": 2.0,
+        "num_gpus": 1.0,
+        "memory": 7.0,
+        "resources": {"special": 3.0},
+        "runtime_env": {"pip": ["a"]},
+        "scheduling_strategy": "SPREAD",
+    }
+
+
+async def test_actor_of_a_small_plan_asks_for_nothing(package: Package) -> None:
+    driver = RayDriver("auto", "nni")
+
+    await driver.create(plan(request={}))
+    await driver.aclose()
+
+    assert (package.options["num_cpus"], package.options["num_gpus"]) == (0, 0)
+    assert {"memory", "resources", "runtime_env", "scheduling_strategy"}.isdisjoint(package.options)
+
+
+async def test_placement_group_is_a_strategy(package: Package) -> None:
+    driver = RayDriver("auto", "nni")
+
+    await driver.create(plan(placement_group="mine"))
+    await driver.aclose()
+
+    assert package.options["scheduling_strategy"] == "strategy of group mine"
+
+
+async def test_refused_actor_is_a_permanent_error_unless_one_of_its_name_exists(
+    package: Package,
+) -> None:
+    package.failure = ValueError("no  such\nfield" + "a" * 600)
+    driver = RayDriver("auto", "nni")
+
+    with pytest.raises(ActorRefusedError) as caught:
+        await driver.create(plan())
+    package.named = [{"name": "a", "namespace": "other"}]
+    with pytest.raises(ActorRefusedError):
+        await driver.create(plan())
+    package.named = [{"name": "a", "namespace": "nni"}]
+    await driver.create(plan())
+    await driver.aclose()
+
+    assert caught.value.permanent
+    assert caught.value.message == "no such field" + "a" * 487
+
+
+async def test_connection_of_the_driver_is_closed_with_it(package: Package) -> None:
+    driver = RayDriver("auto", "nni")
+    await driver.connect()
+    await driver.aclose()
+
+    assert package.shut_down == 1
+
+
+async def test_connection_of_the_process_is_left_open(package: Package) -> None:
+    package.connected = True
+    driver = RayDriver("auto", "nni")
+    await driver.connect()
+    await driver.aclose()
+
+    assert package.shut_down == 0
+
+
+async def test_failed_call_drops_the_connection(package: Package) -> None:
+    driver = RayDriver("auto", "nni")
+    package.failure = OSError("the head is away")
+
+    with pytest.raises(PlatformError, match="Ray: the head is away"):
+        await driver.create(plan())
+    assert package.shut_down == 1
+    await driver.aclose()
+
+    assert package.shut_down == 1
+
+
+def test_error_without_words_has_the_name_of_its_type() -> None:
+    assert "by ray 2: KeyError" in connection_error(KeyError(), "a:1", "2").message
+
+
+@pytest.mark.parametrize(
+    ("version", "scales"), [("0", False), ("", False), (None, False), ("1", True)]
+)
+def test_version_of_the_autoscaler_says_whether_there_is_one(
+    version: str | None, *, scales: bool
+) -> None:
+    found = cluster_demand(status(stats=SimpleNamespace(autoscaler_version=version)))
+
+    assert found.has_autoscaler is scales
+
+
+def test_idle_node_without_a_usage_has_nothing() -> None:
+    node = SimpleNamespace(ip_address="10.0.0.2", resource_usage=None)
+
+    found = cluster_demand(status(active_nodes=[], idle_nodes=[node]))
+
+    assert found.nodes == (NodeResources("10.0.0.2", {}, {}),)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from svc_trial_runner.fleet.adapters.ray_actors.options import (
@@ -75,3 +77,53 @@ def test_strategy_and_placement_group_exclude_each_other() -> None:
     problems = option_problems({"schedulingStrategy": "SPREAD", "placementGroup": "group"})
 
     assert [problem.rule for problem in problems] == ["must not be given with placementGroup"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pollIntervalSeconds": 0.1},
+        {"numCpus": 0},
+        {"home": "~/nni"},
+        {"home": "/nni"},
+        {"schedulingStrategy": "DEFAULT"},
+        {"placementGroup": "group"},
+        {"runtimeEnv": {}},
+        {"resources": {"special": 0.5}},
+        {"address": "head:6379"},
+    ],
+)
+def test_value_at_a_limit_has_no_problem(options: dict[str, object]) -> None:
+    assert option_problems(options) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pollIntervalSeconds", 0.09),
+        ("pollIntervalSeconds", float("inf")),
+        ("numCpus", float("nan")),
+        ("resources", {7: 1}),
+        ("resources", {"special": -1}),
+        ("runtimeEnv", {7: "a"}),
+        ("pythonPath", 7),
+    ],
+)
+def test_value_beyond_a_limit_counts_as_not_given(name: str, value: object) -> None:
+    (problem,) = option_problems({name: value})
+
+    assert problem.field == name
+    assert parse_options({name: value}) == RayOptions()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("numCpus", f"'{'a' * 79}"), ("namespace", f"'{'a' * 79}")]
+)
+def test_long_value_is_shown_by_its_first_80_characters(name: str, shown: str) -> None:
+    (problem,) = option_problems({name: "a" * 100})
+
+    assert problem.value == shown
+
+
+def test_trials_that_ask_for_no_gpus_get_none() -> None:
+    assert RayOptions().request(replace(ORDER, gpus_per_trial=None)) == {"CPU": 4.0}
