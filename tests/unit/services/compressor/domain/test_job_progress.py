@@ -168,6 +168,41 @@ def test_requests_and_parameters_without_a_trial_end_with_their_generation() -> 
     assert progress.next_report() is None
 
 
+def test_resumed_job_answers_requests_of_its_own_generation_only() -> None:
+    progress = started()
+    feed(
+        progress,
+        events.TrialsRequested("a", (0, 1)),
+        events.ParametersGenerated("a", (0,), exhausted=False),
+        events.ExperimentEnded(),
+        start(2),
+    )
+    assert progress.next_report() == reports.Started(2)
+    assert progress.next_report() is None
+
+    progress.feed(events.TrialsRequested("b", (5,)))
+
+    assert progress.next_report() == reports.StepGenerated("b", 5, FIRST)
+
+
+def test_deferred_parameter_becomes_one_step_only() -> None:
+    progress = started()
+    run(progress, 0)
+    feed(
+        progress,
+        events.TrialsRequested("a", (1, 2)),
+        events.ParametersGenerated("a", (1,), exhausted=False),
+        events.TrialScheduled("t1", 1),
+        events.TrialEnded("t1", "SUCCEEDED"),
+        events.ParametersGenerated("", (2,), exhausted=False),
+        events.TrialScheduled("t2", 2),
+        events.TrialEnded("t2", "SUCCEEDED"),
+    )
+
+    assert progress.next_report() is None
+    assert progress.done == LAST.number
+
+
 def test_job_that_breaks_a_rule_is_given_up_in_every_generation() -> None:
     progress = JobProgress()
     feed(progress, events.JobCreated({"model": {}}), start())
