@@ -49,9 +49,12 @@ async def test_task_of_an_ended_attempt_does_not_run_again(bench: Bench) -> None
     await bench.until_kind("one", "exited")
 
     await bench.deliver(agent, bench.task("one"))
+    await bench.tasks.drain()
+    bench.broker.redeliver()
 
     assert agent.attempts == []
     assert bench.kinds("one") == ["started", "exited"]
+    assert (await bench.bus.tasks.pull("pool")).granted == 0
 
 
 async def test_next_attempt_of_an_ended_one_runs(bench: Bench) -> None:
@@ -72,8 +75,48 @@ async def test_nonsense_in_the_queue_is_dropped(bench: Bench) -> None:
     message.attempt = 0
 
     await bench.deliver(agent, message)
+    await bench.tasks.drain()
+    bench.broker.redeliver()
 
     assert agent.attempts == []
+    assert (await bench.bus.tasks.pull("pool")).granted == 0
+
+
+async def test_last_hundred_thousand_ended_attempts_do_not_run_again(bench: Bench) -> None:
+    agent = bench.agent()
+    agent.remember_ended(KEY)
+    for number in range(99_999):
+        agent.remember_ended(AttemptKey(EXPERIMENT, "other", number))
+
+    await bench.deliver(agent, bench.task("one"))
+    remembered = len(agent.attempts)
+    agent.remember_ended(AttemptKey(EXPERIMENT, "other", 99_999))
+    await bench.deliver(agent, bench.task("one"))
+
+    assert (remembered, len(agent.attempts)) == (0, 1)
+    await bench.until_kind("one", "exited")
+
+
+async def test_begin_and_end_of_an_attempt_are_changes(bench: Bench) -> None:
+    agent = bench.agent()
+    held: list[int] = []
+    agent.on_change(lambda: held.append(len(agent.attempts)))
+
+    await bench.deliver(agent, bench.task("one"))
+    await bench.until_kind("one", "exited")
+    await bench.tasks.drain()
+
+    assert held == [1, 0]
+
+
+async def test_task_without_a_folder_leaves_that_of_the_experiment(bench: Bench) -> None:
+    agent = bench.agent()
+    folder = str(bench.folder / "experiment")
+    for trial_id, directory in (("one", folder), ("two", "")):
+        await bench.deliver(agent, bench.task(trial_id, experiment_directory=directory))
+        await bench.until_kind(trial_id, "exited")
+
+    assert agent.directory_of(EXPERIMENT) == folder
 
 
 async def test_room_is_unlimited_without_slots(bench: Bench) -> None:
@@ -195,6 +238,44 @@ async def test_orders_that_are_older_than_the_task_change_nothing(bench: Bench) 
 
     assert run.phase is Phase.RUNNING
     agent.stop_trial(KEY, 7)
+    await bench.until_kind("one", "exited")
+
+
+async def test_outdated_end_of_the_experiment_forgets_no_ended_attempt(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one"))
+    await bench.until_kind("one", "exited")
+    task = bench.task("two", "sleep 30")
+    task.log_sequence = 7
+    await bench.deliver(agent, task)
+    await bench.until_kind("two", "started")
+
+    agent.forget_experiment(EXPERIMENT, 6)
+    await bench.deliver(agent, bench.task("one"))
+
+    assert [run.key.trial_id for run in agent.attempts] == ["two"]
+    agent.lose_all()
+    await asyncio.wait_for(agent.wait_drained(), WAIT_S)
+
+
+async def test_delivery_of_a_running_task_renews_it(bench: Bench) -> None:
+    clock = ManualClock()
+    bench.dependencies = replace(bench.dependencies, clock=clock)
+    agent = bench.agent(loses_unrenewed=True, ack_wait=timedelta(seconds=60))
+    task = bench.task("one", "sleep 30")
+    await bench.deliver(agent, task)
+    await bench.until_kind("one", "started")
+    (run,) = agent.attempts
+
+    clock.advance(40)
+    await bench.deliver(agent, task)
+    clock.advance(40)
+    bench.broker.stop()
+    await agent.renew(within_s=0.01)
+    bench.broker.start()
+
+    assert run.phase is Phase.RUNNING
+    agent.stop_trial(KEY)
     await bench.until_kind("one", "exited")
 
 

@@ -1,4 +1,6 @@
 import asyncio
+from asyncio import TimerHandle
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -137,6 +139,77 @@ async def test_room_is_bounded_while_the_bus_is_away(bench: Bench) -> None:
     await until_count(bench, 100)
 
     assert reporter.has_room
+
+
+async def test_reports_of_64_mib_fit_while_the_bus_is_away(bench: Bench) -> None:
+    reporter = Reporter(bench.bus.inbox, bench.spool, bench.tasks, "runner", "boot1")
+    bench.broker.stop()
+    reporter.add(EXPERIMENT, entry(0))
+    for _ in range(10):  # the first report is on its way, so that the others are only held
+        await asyncio.sleep(0)
+
+    reporter.add(EXPERIMENT, bytes(64 * 2**20 - len(entry(0))))
+    fits = reporter.has_room
+    reporter.add(EXPERIMENT, b"x")
+
+    assert (fits, reporter.has_room) == (True, False)
+
+
+async def test_message_has_a_mebibyte_of_reports_at_most(bench: Bench) -> None:
+    half = entry_of(2**19)
+    for report in (half, half, entry(2)):
+        bench.dependencies.reporter.add(EXPERIMENT, report)
+    await until_count(bench, 3)
+
+    counts: list[int] = []
+    async for stored in bench.bus.inbox.follow(EXPERIMENT):
+        counts += map(_count, stored)
+        if sum(counts) == 3:
+            break
+
+    assert counts == [2, 1]
+
+
+def entry_of(size_bytes: int) -> bytes:
+    """Return an encoded report of this size."""
+    made = b""
+    for text in range(size_bytes - 100, size_bytes):
+        loss = LossReason(LossCause.AGENT_FAILED, detail="x" * (text // 2))
+        made = report_entry(KEY, "claim" + "x" * (text % 2), 0, AttemptLost(loss))
+        if len(made) >= size_bytes:
+            break
+    assert len(made) == size_bytes
+    return made
+
+
+async def test_reports_are_collected_for_two_milliseconds_unless_one_is_the_last(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, reporter = asyncio.get_running_loop(), bench.dependencies.reporter
+    now_s, delays = 100.0, []
+    later = loop.call_later
+
+    def call_later(delay: float, callback: Callable[..., object], *args: object) -> TimerHandle:
+        delays.append(delay)
+        return later(delay, callback, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "time", lambda: now_s)
+        reporter.add(EXPERIMENT, entry(0))
+        await reporter.wait_idle()
+        await bench.tasks.drain()
+        patch.setattr(loop, "call_later", call_later)
+        now_s += 0.0005
+        reporter.add(EXPERIMENT, entry(1))
+        reporter.add(EXPERIMENT, entry(2))
+        unsent = len(bench.heard)
+        reporter.add(EXPERIMENT, last(3), lambda: None)
+        await reporter.wait_idle()
+    await until_count(bench, 4)
+
+    assert delays == [pytest.approx(0.0015)]
+    assert unsent == 1
+    assert [report.sequence for report in bench.heard] == [0, 1, 2, 3]
 
 
 @pytest.fixture
