@@ -115,5 +115,5 @@ def _check_agents(least: int | None, most: int | None) -> None:
         raise InvalidArgumentError("minAgents", "must be >= 0", least)
     if most is not None and most < 1:
         raise InvalidArgumentError("maxAgents", "must be >= 1", most)
-    if most is not None and most < (least or 0):
+    if least is not None and most is not None and most < least:
         raise InvalidArgumentError("maxAgents", f"must be >= minAgents, which is {least}", most)

@@ -239,3 +239,19 @@ async def test_wrong_password_is_no_answer(own_nats: NatsServer) -> None:
         assert not await probe.ping(LIMIT_S)
 
     assert pongs.count == 0
+
+
+def test_password_of_the_login_is_not_shown() -> None:
+    assert "secret" not in repr(BusLogin(4222, "supervisor", "secret"))
+
+
+async def test_closed_probe_ends_its_connection() -> None:
+    async with scripted_bus() as bus:
+        with probe_of(bus.port) as (probe, _):
+            assert await probe.ping(LIMIT_S)
+
+            probe.close()
+
+            async with asyncio.timeout(LIMIT_S):
+                await bus.ended[0]
+            assert len(bus.lines) == 1

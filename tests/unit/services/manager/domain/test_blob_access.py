@@ -72,8 +72,10 @@ def test_nothing_is_downloaded_for_a_trial_that_has_ended() -> None:
     trial = lab.running(runner="r1")
     lab.finish(trial)
 
+    refused = decide_download(OWN, trial, CODE, {CODE}, uploaded=False)
     assert trial.state is TrialState.SUCCEEDED
-    assert not download(OWN, trial)
+    assert refused.refusal == f"trial {trial.id} has ended, or another agent has it"
+    assert not refused.later
 
 
 def test_the_agent_that_has_claimed_an_attempt_stores_what_it_makes() -> None:
@@ -108,7 +110,9 @@ def test_a_lost_attempt_is_of_the_agent_that_had_it() -> None:
     assert decide_upload(SECOND, trial, 1) != ALLOWED
     assert decide_upload(OWN, trial, 2) != ALLOWED
     assert decide_upload(SECOND, trial, 2) == ALLOWED
-    assert decide_upload(OWN, trial, 3) != ALLOWED
+    refused = decide_upload(OWN, trial, 3)
+    assert refused.refusal == f"attempt 3 of trial {trial.id} is not of agent r1"
+    assert not refused.later
 
 
 def test_a_trial_that_ended_before_its_start_was_reported_is_of_its_pool() -> None:

@@ -71,6 +71,16 @@ def test_a_step_of_the_clock_lapses_no_lease() -> None:
     assert callers.next_lapse_ms == 3_600_000 + LEASE_MS
 
 
+def test_a_lapse_counts_up_to_five_seconds_after_the_end_of_the_lease() -> None:
+    experiment, claim = running()
+    in_time, late = Callers(), Callers()
+    for callers in (in_time, late):
+        callers.grant(experiment, 0)
+
+    assert in_time.take_lapsed(LEASE_MS + 5_000) == [claim]
+    assert late.take_lapsed(LEASE_MS + 5_001) == []
+
+
 def test_a_lapse_that_a_held_up_manager_sees_late_is_not_believed() -> None:
     experiment, _ = running()
     callers = Callers()
