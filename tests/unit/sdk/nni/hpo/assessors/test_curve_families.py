@@ -67,3 +67,38 @@ def test_half_of_the_rise_is_covered_at_the_first_point_that_reaches_it(
 @pytest.mark.parametrize("y", [[0.1, 0.9], [-3.0, -2.0], [0.5, 0.5], [-1.0, 0.0]])
 def test_guessed_limit_is_a_little_above_all_values(y: list[float]) -> None:
     assert max(y) < _limit(np.array(y)) <= max(y) + 0.5 * max(abs(max(y)), max(y) - min(y))
+
+
+@pytest.mark.parametrize(
+    ("name", "theta"),
+    [
+        ("vapor_pressure", (-0.6, -0.5, 0.1)),
+        ("log_log_linear", (0.4, 1.2)),
+        ("log_linear", (0.2, 0.3)),
+        ("ilog2", (1.0, 0.5)),
+        ("pow3", (0.9, 0.6, 0.5)),  # linear at the typical exponent
+    ],
+)
+def test_guess_is_exact_for_families_that_are_linear_in_their_parameters(
+    name: str, theta: tuple[float, ...]
+) -> None:
+    (family,) = (one for one in FAMILIES if one.name == name)
+
+    assert family.guess(X, family.curve(X, *theta)) == pytest.approx(theta)
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [("hill3", 0.5), ("log_power", 0.5), ("mmf", 0.5), ("weibull", np.exp(-1.0))],
+)
+def test_guess_of_a_sigmoid_has_its_typical_share_left_at_the_half_way_point(
+    name: str, share: float
+) -> None:
+    (family,) = (one for one in FAMILIES if one.name == name)
+    y = np.array([0.0, 0.2, 0.55, 0.8, 0.9, 1.0])
+    x = np.arange(1.0, 7.0)
+
+    guessed = family.curve(np.array([3.0, 1e9]), *family.guess(x, y))
+
+    assert guessed[1] == pytest.approx(1.1)  # the guessed limit
+    assert guessed[0] == pytest.approx(1.1 * (1 - share))

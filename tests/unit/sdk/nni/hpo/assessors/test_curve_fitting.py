@@ -1,5 +1,6 @@
 """Extrapolating learning curves."""
 
+import json
 import math
 from typing import Any, TypeVar
 
@@ -153,3 +154,28 @@ def test_odd_curves_give_a_number_or_nothing(history: list[JsonValue]) -> None:
 def test_bad_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         CurvefittingAssessor(**arguments)
+
+
+def test_five_numbers_are_a_curve() -> None:
+    assert CurvefittingAssessor(epoch_num=6).predicted(curve(5)) == pytest.approx(0.469, abs=0.03)
+
+
+def test_default_is_a_curve_of_twenty_values_and_the_seed_0() -> None:
+    history = curve(8)
+    by_default = CurvefittingAssessor().predicted(history)
+
+    assert by_default == CurvefittingAssessor(epoch_num=20, seed=0).predicted(history)
+    assert by_default != CurvefittingAssessor(epoch_num=21).predicted(history)
+    assert by_default != CurvefittingAssessor(seed=1).predicted(history)
+
+
+def test_restored_assessor_knows_running_trials_and_the_best() -> None:
+    assessor = with_best(Counting(0.5), 0.5)
+    assessor.assess_trial("running", [0.1, 0.8])
+    restored = Counting(0.6)
+
+    restored.load_state(json.loads(json.dumps(assessor.state())))
+
+    assert restored.assess_trial("new", curve(6)) is Good  # 0.6 > 0.95 * 0.5
+    restored.trial_end("running", True)
+    assert restored.assess_trial("new", curve(6)) is Bad  # the best is 0.8 now

@@ -76,3 +76,39 @@ def test_constant_curve_is_predicted_to_stay(value: float) -> None:
     predicted = predict(np.full(12, value), 20, 0)
 
     assert predicted is None or predicted == pytest.approx(value, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("last", "error", "outlier"),
+    [(3.1, 2.0, True), (-3.1, 2.0, True), (3.0, 2.0, False), (2.9, 2.0, False), (3.1, 1.0, False)],
+)
+def test_outlier_is_beyond_three_median_deviations_and_fits_worse_than_most(
+    last: float, error: float, outlier: bool
+) -> None:
+    predictions, errors = np.array([-1.0, 1.0, 0.0, 1.0, -1.0, last, 0.0]), np.ones(7)
+    errors[5] = error
+
+    assert outliers(errors, predictions).tolist() == [False] * 5 + [outlier, False]
+
+
+def test_fit_ends_at_the_least_squares_of_noisy_data() -> None:
+    (family,) = (one for one in FAMILIES if one.name == "pow3")
+    y = family.curve(X, 0.9, 0.5, 0.7) + 0.01 * np.cos(5 * X)
+
+    theta = fit(family, X, y)
+
+    assert theta is not None
+    cost = float(((family.curve(X, *theta) - y) ** 2).sum())
+    for index in range(3):
+        for change in (-1e-3, 1e-3):
+            near = theta.copy()
+            near[index] += change
+            assert float(((family.curve(X, *near) - y) ** 2).sum()) > cost
+
+
+def test_weights_of_families_that_fit_equally_are_about_equal() -> None:
+    y = np.linspace(0.1, 0.9, 12)
+
+    weights = sample_weights(np.array([y, y, y, y]), y, np.random.default_rng(0))
+
+    assert weights == pytest.approx([0.25] * 4, abs=0.05)

@@ -1,5 +1,6 @@
 """Median stopping."""
 
+import json
 import math
 import statistics
 from random import Random
@@ -88,3 +89,34 @@ def test_bad_start_step_is_refused(start_step: object) -> None:
 def test_bad_mode_is_refused() -> None:
     with pytest.raises(ValueError, match="optimize_mode must be"):
         MedianstopAssessor("max")
+
+
+def test_restored_assessor_knows_running_trials_and_the_means() -> None:
+    assessor = with_completed("maximize", [5.0, 6.0])
+    assessor.assess_trial("running", [9.0, 9.0])
+    restored = MedianstopAssessor("maximize")
+
+    restored.load_state(json.loads(json.dumps(assessor.state())))
+
+    assert restored.assess_trial("new", [4.9]) is Bad
+    assert restored.assess_trial("new", [6.0]) is Good
+    restored.trial_end("running", True)  # the median is 7 now
+    assert restored.assess_trial("new", [6.0]) is Bad
+    assert assessor.assess_trial("new", [6.0]) is Good
+
+
+def test_median_of_an_even_number_of_means_lies_between_them() -> None:
+    assessor = with_completed("maximize", [1.0], [2.0], [4.0], [9.0])
+
+    assert assessor.assess_trial("new", [3.0]) is Good
+    assert assessor.assess_trial("new", [2.9]) is Bad
+
+
+def test_default_maximizes_from_the_first_step() -> None:
+    assessor = MedianstopAssessor()
+    assessor.assess_trial("completed", [1.0])
+    assessor.trial_end("completed", True)
+
+    assert assessor.assess_trial("new", [0.5]) is Bad
+    assert assessor.assess_trial("new", [math.nan]) is Good
+    assert assessor.assess_trial("new", [math.nan, 0.0]) is Good
