@@ -128,3 +128,13 @@ async def test_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(UnavailableError, match=f"cannot store credentials in {folder}"):
         await store.issue(NAME)
+
+
+async def test_issued_user_is_in_the_file_of_the_managers(tmp_path: Path) -> None:
+    bus = ReadBus(tmp_path / BUS_FILE)
+    store = FolderCredentials(tmp_path, AgentUsers(tmp_path), bus.reload)
+
+    await store.issue(NAME)
+
+    # Another process reads the folder.
+    assert str(NAME) in str(AgentUsers(tmp_path).agents())

@@ -35,3 +35,10 @@ def test_long_value_is_cut() -> None:
         JsonPart("the API", "a" * 10_000).fields()
 
     assert len(caught.value.message) < 250
+
+
+def test_value_is_shown_by_its_first_80_characters() -> None:
+    with pytest.raises(AnswerError) as caught:
+        JsonPart("the API", "a" * 100).items()
+
+    assert caught.value.message.endswith(f"the whole must be a list, got '{'a' * 79}")

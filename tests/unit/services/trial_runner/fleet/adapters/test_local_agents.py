@@ -86,3 +86,76 @@ def test_gpu_indices_are_read(value: object, indices: tuple[int, ...] | None) ->
 def test_other_gpu_indices_are_refused(value: object) -> None:
     with pytest.raises(ValueError, match="must be an integer >= 0"):
         gpu_indices({"gpuIndices": value})
+
+
+@pytest.mark.parametrize(
+    ("options", "problems"),
+    [
+        ({}, []),
+        ({"slots": 1}, []),
+        ({"slots": 4, "gpuIndices": "0,1"}, []),
+        ({"slots": 0}, [("slots", "must be an integer >= 1", "0")]),
+        ({"slots": True}, [("slots", "must be an integer >= 1", "True")]),
+        ({"slots": "2"}, [("slots", "must be an integer >= 1", "'2'")]),
+        ({"gpuIndices": "a"}, [("gpuIndices", "must be integers >= 0", "'a'")]),
+        (
+            {"slots": -1, "gpuIndices": -1},
+            [
+                ("slots", "must be an integer >= 1", "-1"),
+                ("gpuIndices", "must be integers >= 0", "-1"),
+            ],
+        ),
+    ],
+)
+async def test_check_names_the_options_that_break_a_rule(
+    tmp_path: Path, options: dict[str, object], problems: list[tuple[str, str, str]]
+) -> None:
+    adapter = LocalAgentsAdapter(local_context(tmp_path, INSTALLATION, POOL, options), FAILING)
+
+    found = [(one.field, one.rule, one.value) for one in await adapter.check()]
+
+    assert found == problems
+    assert await adapter.capacity() == 1
+
+
+async def test_wait_without_a_running_agent_has_no_end(tmp_path: Path) -> None:
+    adapter = LocalAgentsAdapter(local_context(tmp_path, INSTALLATION, POOL), FAILING)
+    assert await adapter.agents() == []
+
+    waiting = asyncio.create_task(adapter.wait_changed())
+    await asyncio.sleep(0)
+    is_waiting = not waiting.done()
+    waiting.cancel()
+    await asyncio.wait({waiting})
+
+    assert is_waiting
+
+
+async def test_agents_of_the_installation_are_left_over_by_pool(tmp_path: Path) -> None:
+    folder = tmp_path / "pools" / POOL / "local"
+    folder.mkdir(parents=True)
+    adapter = LocalAgentsAdapter(local_context(folder, INSTALLATION, POOL), FAILING)
+    await adapter.launch([agent_order(agent_name(1))])
+    WorkerFolders(str(tmp_path / "pools" / "other" / "local")).agent(
+        f"nni-{INSTALLATION}-other-7"
+    ).mkdir(parents=True)
+
+    found = await adapter.leftovers()
+    await adapter.clean()
+
+    assert [(one.pool, one.agents) for one in found] == [
+        (POOL, (str(agent_name(1)),)),
+        ("other", (f"nni-{INSTALLATION}-other-7",)),
+    ]
+
+
+async def test_agent_of_another_pool_in_the_folder_is_none_of_the_adapter(tmp_path: Path) -> None:
+    context = local_context(tmp_path, INSTALLATION, POOL)
+    other = WorkerFolders(str(context.folder)).agent(f"nni-{INSTALLATION}-{POOL}-b-1")
+    other.mkdir(parents=True)
+    adapter = LocalAgentsAdapter(context, FAILING)
+
+    assert await adapter.agents() == []
+    await adapter.clean()
+
+    assert other.is_dir()

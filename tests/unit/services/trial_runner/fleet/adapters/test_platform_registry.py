@@ -1,4 +1,5 @@
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from nni_wire.own_platforms import GROUP
 from nni_wire.pools import FRONT_HOST_OPTION
 from svc_common.pool_secrets import PoolSecrets
+from svc_trial_runner.fleet.adapters import platform_registry
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.isolated.adapter import IsolatedAdapter
 from svc_trial_runner.fleet.adapters.local_agents import LocalAgentsAdapter
@@ -14,6 +16,7 @@ from svc_trial_runner.fleet.adapters.platform_registry import (
     ISOLATED,
     InstalledPlatforms,
     PlatformDependencies,
+    installed_version,
     load_platform,
 )
 from svc_trial_runner.fleet.adapters.training_services.adapter import TrainingServiceAdapter
@@ -46,10 +49,14 @@ class NamedFronts(NoFront):
 
     def __init__(self) -> None:
         self.hosts: list[str] = []
+        self.released: list[str] = []
 
     def of_platform(self, pool: str, key: str, host: str = "") -> NoFront:
         self.hosts.append(host)
         return super().of_platform(pool, key, host)
+
+    async def release(self, pool: str) -> None:
+        self.released.append(pool)
 
 
 @pytest.fixture
@@ -258,3 +265,34 @@ async def test_host_of_the_manager_is_one_for_the_front_and_no_option_of_the_pla
     assert isinstance(context, AdapterContext)
     assert context.section.options == {"queue": "long"}
     assert front.hosts == ["10.0.0.7"]
+
+
+def test_installed_version_is_that_of_this_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert installed_version() == version("nni-svc-trial-runner")
+    monkeypatch.setattr(platform_registry, "DISTRIBUTION", "nni-that-is-not-installed")
+    assert installed_version() == ""
+
+
+async def test_front_of_a_pool_is_released_with_its_last_folder(
+    dependencies: PlatformDependencies,
+) -> None:
+    front = NamedFronts()
+    platforms = InstalledPlatforms(replace(dependencies, front=front))
+
+    await platforms.forget(POOL, "slurm")
+    assert front.released == []
+    await platforms.forget(POOL)
+
+    assert front.released == [POOL]
+
+
+async def test_pool_without_a_host_has_none_for_the_front(
+    dependencies: PlatformDependencies, own_platform: str
+) -> None:
+    front = NamedFronts()
+    platforms = InstalledPlatforms(replace(dependencies, front=front))
+
+    context = await platforms.open(POOL, own_platform, own_platform, {FRONT_HOST_OPTION: None}, "")
+
+    assert isinstance(context, AdapterContext)
+    assert (front.hosts, context.front_host) == ([""], "")

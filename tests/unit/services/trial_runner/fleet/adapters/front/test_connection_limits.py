@@ -65,3 +65,23 @@ def test_front_cannot_take_all_connections_of_the_manager(limit: int) -> None:
     of_manager = GrpcConnectionLimits.of_descriptors(limit).connections
 
     assert ConnectionLimits.of_descriptors(limit).connections <= of_manager * 3 / 4
+
+
+def test_front_takes_twenty_connections_with_the_fewest_descriptors() -> None:
+    for limit in (0, 100, 240):
+        found = ConnectionLimits.of_descriptors(limit)
+        assert (found.connections, found.of_address) == (20, 10)
+
+
+def test_one_address_has_half_of_the_connections_and_a_thousand_at_most() -> None:
+    assert ConnectionLimits.of_descriptors(1_024).of_address == 96
+    assert ConnectionLimits.of_descriptors(1_000_000).of_address == 1_000
+
+
+def test_handshakes_at_once_are_forty_of_an_address_and_two_hundred_in_all() -> None:
+    counts = ConnectionCounts(ConnectionLimits())
+
+    admitted = [counts.begin(f"10.0.{network}.1") for network in range(6) for _ in range(41)]
+
+    assert admitted[:41] == [True] * 40 + [False]
+    assert sum(admitted) == 200

@@ -1,5 +1,6 @@
 """Tests of the platform of agents that people start."""
 
+import asyncio
 from pathlib import Path
 
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
@@ -92,3 +93,13 @@ async def test_orders_to_launch_fail_for_ever(tmp_path: Path) -> None:
     failures = await adapter(tmp_path).launch([agent_order(agent_name(1))])
 
     assert [(failure.name, failure.permanent) for failure in failures] == [(agent_name(1), True)]
+
+
+async def test_wait_has_no_end(tmp_path: Path) -> None:
+    waiting = asyncio.create_task(adapter(tmp_path).wait_changed())
+    await asyncio.sleep(0)
+    is_waiting = not waiting.done()
+    waiting.cancel()
+    await asyncio.wait({waiting})
+
+    assert is_waiting

@@ -155,3 +155,66 @@ def test_login_node_without_a_user_is_a_problem_of_that_field() -> None:
 
     assert machine is None
     assert (problem.field, problem.rule) == ("user", "must be given")
+
+
+def test_long_value_is_shown_by_its_first_100_characters() -> None:
+    (problem,) = problems_of({**ONE, "port": "a" * 200})
+
+    assert problem.value == "a" * 100
+
+
+@pytest.mark.parametrize("port", [1, 65_535])
+def test_port_may_be_the_first_or_the_last_one(port: int) -> None:
+    (machine,), problems = parse_machines(section({**ONE, "port": port}))
+
+    assert (machine.port, problems) == (port, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("host", "a@b"), ("host", "a/b"), ("user", "a\0b"), ("user", 7), ("port", 22.5),
+     ("setupLines", 7), ("gpuIndices", []), ("slots", 0), ("maxTrialNumberPerGpu", True)],
+)  # fmt: skip
+def test_value_that_names_no_machine_is_a_problem(name: str, value: object) -> None:
+    (problem,) = problems_of({**ONE, name: value})
+
+    assert problem.field == f"machineList[0].{name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("setupLines", "a\nb", ("a", "b")),
+        ("useActiveGpu", False, False),
+        ("slots", 1, 1),
+        ("folder", "~/nni", "~/nni"),
+        ("pythonPath", "", ""),
+    ],
+)
+def test_value_of_an_entry_is_read(name: str, value: object, found: object) -> None:
+    fields = {"setupLines": "setup_lines", "useActiveGpu": "use_active_gpu"}
+    fields["pythonPath"] = "python_path"
+
+    (machine,), problems = parse_machines(section({**ONE, name: value}))
+
+    assert problems == []
+    assert getattr(machine, fields.get(name, name)) == found
+
+
+def test_password_of_the_options_is_taken_unless_the_secrets_have_one() -> None:
+    entry = {**ONE, "password": "shown"}
+    options = {"machineList": [entry]}
+
+    (without,), _ = parse_machines(section(entry))
+    (hidden,), _ = parse_machines(
+        PlatformSection("remote", options, {"machineList[0].password": "hidden"})
+    )
+
+    assert (without.password, hidden.password) == ("shown", "hidden")
+
+
+def test_machine_after_a_broken_entry_is_read() -> None:
+    machines, problems = parse_machines(section("a", {"host": "b"}, ONE))
+
+    assert machines == [Machine(2, "a", "u")]
+    assert len(problems) == 2

@@ -55,3 +55,17 @@ def test_agent_belongs_to_the_machine_of_the_record() -> None:
 
 def test_machine_without_a_limit_gets_all() -> None:
     assert places(MachineState(None, 0), MachineState(1, 1)) == [0, 0, 0]
+
+
+def test_first_three_errors_are_the_reason() -> None:
+    broken = [MachineState(1, 0, f"e{number}", f"r{number}") for number in range(4)]
+
+    (failure,) = place(ORDERS[:1], broken).failures
+
+    assert (failure.reason, failure.remedy) == ("e0; e1; e2", "r0")
+
+
+def test_failure_is_not_permanent_if_one_error_may_go_away() -> None:
+    states = [MachineState(1, 0, "a", permanent=True), MachineState(1, 0, "b")]
+
+    assert not place(ORDERS[:1], states).failures[0].permanent

@@ -31,3 +31,30 @@ def test_damaged_file_is_an_empty_record(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
 
     assert MachineRecord(tmp_path, MACHINES).places() == {}
+
+
+def test_record_is_private_and_leaves_no_draft(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    record = MachineRecord(folder, MACHINES)
+
+    for number in (1, 2):
+        asyncio.run(record.add({agent_name(number): 0}))
+
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [one.name for one in folder.iterdir()] == [FILE]
+    assert record.places() == {agent_name(1): 0, agent_name(2): 0}
+
+
+def test_nothing_is_written_without_a_change(tmp_path: Path) -> None:
+    record = MachineRecord(tmp_path / "a", MACHINES)
+
+    asyncio.run(record.add({}))
+    asyncio.run(record.forget([agent_name(1)]))
+
+    assert not (tmp_path / "a").exists()
+
+
+def test_names_that_are_none_of_agents_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('{"me": "u@a:22"}')
+
+    assert MachineRecord(tmp_path, MACHINES).places() == {}

@@ -485,3 +485,45 @@ async def test_missing_commands_are_named(platform: Platform) -> None:
 
     assert "sbatch" in problem.rule
     assert "commandsFolder" in problem.remedy
+
+
+async def test_wait_ends_when_agents_are_terminated(platform: Platform) -> None:
+    adapter = platform.adapter(pollIntervalSeconds=3600)
+    await adapter.launch(orders(4))
+    await adapter.agents()
+    waiting = asyncio.create_task(adapter.wait_changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    await adapter.terminate([name(4)])
+
+    async with asyncio.timeout(30):
+        await waiting
+    assert await adapter.agents() == []
+
+
+async def test_prepared_pool_has_the_bundle_until_the_rest_is_cleaned(platform: Platform) -> None:
+    adapter = platform.adapter()
+
+    await adapter.prepare()
+    bundles = [one.name for one in (platform.home / "bundles").iterdir()]
+    await adapter.clean_rest()
+
+    assert len(bundles) == 1
+    assert not platform.home.exists()
+
+
+async def test_live_jobs_and_folders_of_the_installation_are_left_over(platform: Platform) -> None:
+    adapter = platform.adapter()
+    await adapter.launch(orders(4))
+    platform.slurm.jobs += [
+        TableJob("7", f"nni-{INSTALLATION}-exp-b-1"),
+        TableJob("8", f"nni-{INSTALLATION}-exp-c-1", "COMPLETED"),
+    ]
+
+    found = await adapter.leftovers()
+
+    assert [(left.pool, left.agents) for left in found] == [
+        (POOL, (str(name(4)),)),
+        ("exp-b", (f"nni-{INSTALLATION}-exp-b-1",)),
+    ]

@@ -108,3 +108,21 @@ def test_last_job_of_an_agent_counts() -> None:
     jobs = [job("FAILED", job_id="10"), job("TIMEOUT", job_id="9")]
 
     assert latest_jobs(jobs)[NAME].state == "FAILED"
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"exit_code": 3}, "it ended with 3: it gives no reason"),
+        ({"exit_code": 0, "reason": "last line"}, ""),
+        ({"exit_code": None, "reason": "it was killed"}, "it was killed"),
+        ({}, ""),
+    ],
+)
+def test_end_of_a_forgotten_job_has_the_words_of_its_folder(
+    fields: dict[str, object], reason: str
+) -> None:
+    found = platform_agent(NAME, {"state": "ended", **fields}, None)
+
+    assert found is not None
+    assert (found.phase, found.machine, found.reason) == (AgentPhase.ENDED, "", reason)

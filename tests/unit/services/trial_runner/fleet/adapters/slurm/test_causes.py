@@ -141,3 +141,32 @@ def test_refusal_of_the_cluster_may_go_away(words: str, meaning: str) -> None:
 
 def test_command_without_words_has_a_text() -> None:
     assert refusal("").text == "the command failed without a word"
+
+
+def test_words_of_a_refusal_are_shortened_to_400_characters() -> None:
+    assert refusal("a" * 500).text == "a" * 400
+    assert refusal(" a \n\n b ").text == "a b"
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "code", "shown"),
+    [
+        ("FAILED", "", "", "FAILED"),
+        ("FAILED", "", "0:0", "FAILED"),
+        ("FAILED", "", "3", "FAILED with exit code 3"),
+        ("TIMEOUT", "TimeLimit", "0:0",
+         "TIMEOUT (TimeLimit): its time limit was reached; raise timeLimit"),
+        ("CANCELLED", "", "0:15", "CANCELLED with signal 15: it was cancelled"),
+        ("NODE_FAIL", "", "127:0", "NODE_FAIL with exit code 127: its node failed"),
+    ],
+)  # fmt: skip
+def test_end_has_state_reason_and_code(state: str, reason: str, code: str, shown: str) -> None:
+    assert end_reason(job(state, reason, code)) == shown
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [("CONFIGURING", ""), ("COMPLETING", "COMPLETING"), ("COMPLETED", ""), ("PENDING", "")],
+)
+def test_state_that_says_all_has_no_reason(state: str, shown: str) -> None:
+    assert job_reason(job(state)) == shown

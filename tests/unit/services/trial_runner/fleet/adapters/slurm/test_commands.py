@@ -114,3 +114,15 @@ async def test_forgotten_job_has_no_details() -> None:
 async def test_command_that_fails_without_words_names_its_status() -> None:
     with pytest.raises(SlurmRefusalError, match="squeue ended with 3"):
         await commands(OneAnswer(status=3)).queue()
+
+
+async def test_words_of_the_output_are_shown_if_there_are_no_errors() -> None:
+    with pytest.raises(SlurmRefusalError, match="it is full"):
+        await commands(OneAnswer("it is full\n", " ", status=1)).submit("", "/")
+
+
+async def test_script_that_slurm_takes_has_no_refusal() -> None:
+    runner = OneAnswer()
+
+    assert await commands(runner).test("") is None
+    assert commands(runner).are_here is True

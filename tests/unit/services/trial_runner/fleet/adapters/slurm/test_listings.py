@@ -216,3 +216,24 @@ def test_nodes_have_their_resources() -> None:
 )
 def test_settings_of_the_cluster_are_read(output: str, cluster: Cluster) -> None:
     assert read_cluster(output) == cluster
+
+
+def test_fields_that_are_missing_have_no_limit() -> None:
+    (partition,) = parse_partitions("PartitionName=main\nNodes=n1\n")
+    (node,) = parse_nodes("NodeName=n1\nCPUTot=4\n")
+
+    assert partition == Partition("main")
+    assert partition.job_time_s is None
+    assert node == ComputeNode("n1", gres={})
+
+
+def test_end_of_a_cut_output_is_shown_by_its_last_80_characters() -> None:
+    with pytest.raises(TruncatedOutputError) as caught:
+        parse_squeue("b" + "a" * 80)
+
+    assert str(caught.value) == "a" * 80
+
+
+def test_usual_time_of_a_partition_counts_before_its_limit() -> None:
+    assert Partition("main", max_time_s=600, default_time_s=60).job_time_s == 60
+    assert Partition("main", max_time_s=600).job_time_s == 600

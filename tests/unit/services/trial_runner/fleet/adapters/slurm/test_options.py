@@ -125,3 +125,48 @@ def test_folders_are_absolute_or_below_the_home() -> None:
 
 def test_size_of_memory_is_checked() -> None:
     assert broken(memory="much") == ["memory"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pollIntervalSeconds": 0.1},
+        {"cpus": 1},
+        {"cpus": 2.0},
+        {"nodes": 1},
+        {"timeLimit": "1h", "maxTrialDuration": "59m"},
+        {"timeLimit": "2m", "graceSeconds": 119},
+        {"home": "/nni", "logFolder": "~/logs"},
+        {"imageRuntime": "pyxis"},
+        {"partition": 7},
+    ],
+)
+def test_value_at_a_limit_has_no_problem(options: dict[str, object]) -> None:
+    assert option_problems(options) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"pollIntervalSeconds": 0.09}, "pollIntervalSeconds"),
+        ({"pollIntervalSeconds": True}, "pollIntervalSeconds"),
+        ({"partition": True}, "partition"),
+        ({"timeLimit": "1h", "maxTrialDuration": "3541s"}, "timeLimit"),
+        ({"timeLimit": "2m", "graceSeconds": 120}, "graceSeconds"),
+        ({"setupLines": ["a\nb"]}, "setupLines[0]"),
+    ],
+)
+def test_value_beyond_a_limit_is_named(options: dict[str, object], field: str) -> None:
+    assert broken(**options) == [field]
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [({"cpus": "a" * 100}, f"'{'a' * 79}"), ({"comment": "\n" + "a" * 100}, f"'\\n{'a' * 77}")],
+)
+def test_long_value_is_shown_by_its_first_80_characters(
+    options: dict[str, object], value: str
+) -> None:
+    (problem,) = option_problems(options)
+
+    assert problem.value == value

@@ -74,3 +74,37 @@ def test_cluster_without_a_default_partition_wants_one() -> None:
 
     assert "must be given" in problem.rule
     assert "gpu, old, empty" in problem.remedy
+
+
+def test_partition_that_denies_an_account_or_a_quality_of_service_refuses_it() -> None:
+    partition = Partition("main", is_default=True, denied_accounts=("guests",), qos=("high",))
+
+    def fields(options: SlurmOptions) -> list[str]:
+        return [one.field for one in broken_limits(options, [partition], NODES)]
+
+    assert fields(SlurmOptions(account="guests", qos="low")) == ["account", "qos"]
+    assert fields(SlurmOptions(account="lab", qos="high")) == []
+
+
+@pytest.mark.parametrize(("memory", "fields"), [("1000M", []), ("1001M", ["memory"])])
+def test_memory_has_the_limit_of_the_partition(memory: str, fields: list[str]) -> None:
+    partition = Partition("main", is_default=True, max_memory_mebibytes=1000)
+
+    found = broken_limits(SlurmOptions(memory=memory), [partition], NODES)
+
+    assert [problem.field for problem in found] == fields
+
+
+@pytest.mark.parametrize(("duration", "fields"), [("9m", []), ("541s", ["maxTrialDuration"])])
+def test_trial_and_grace_fit_into_the_usual_time_of_the_partition(
+    duration: str, fields: list[str]
+) -> None:
+    assert broken(SlurmOptions(max_trial_duration=duration, grace_seconds=60)) == fields
+
+
+def test_node_that_names_no_resources_has_none() -> None:
+    nodes = [ComputeNode("n1", cpus=1, partitions=("main",))]
+
+    found = broken_limits(SlurmOptions(gres="gpu:1"), PARTITIONS, nodes)
+
+    assert [problem.rule for problem in found] == ["must be at most gpu:0, what a node of main has"]
