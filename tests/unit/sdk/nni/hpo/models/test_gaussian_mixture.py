@@ -72,3 +72,24 @@ def test_equal_points_have_the_least_variance() -> None:
 
     assert mixture.variances == pytest.approx(np.full((2, 2), 1e-3))
     assert mixture.means == pytest.approx(np.full((2, 2), 0.5))
+
+
+def test_fitted_components_are_the_means_of_the_points_they_explain() -> None:
+    points = np.array([[0.1], [0.2], [0.3], [0.42], [0.5], [0.6], [0.7], [0.8]])
+
+    mixture = fitted_mixture(points, np.random.default_rng(0))
+
+    densities = [
+        [
+            float(np.exp(weight)) * NormalDist(float(mean), float(variance) ** 0.5).pdf(float(x))
+            for weight, mean, variance in zip(
+                mixture.log_weights, mixture.means[:, 0], mixture.variances[:, 0], strict=True
+            )
+        ]
+        for x in points[:, 0]
+    ]
+    shares = np.array([[one / sum(row) for one in row] for row in densities])
+    # The rounds have brought it near a fixed point of expectation and maximisation.
+    assert np.exp(mixture.log_weights) == pytest.approx(shares.mean(axis=0), abs=0.02)
+    expected = (shares * points).sum(axis=0) / shares.sum(axis=0)
+    assert mixture.means[:, 0] == pytest.approx(expected, abs=0.02)

@@ -155,3 +155,28 @@ def test_state_before_the_first_fit_is_empty() -> None:
     model.load_state(model.state())
 
     assert model.state() == [None, 0]
+
+
+@pytest.mark.parametrize(("count", "due"), [(100, False), (102, False), (103, True)])
+def test_fit_is_due_at_more_than_two_percent_more_results(count: int, due: bool) -> None:
+    model = new([])
+    updated(model, 100)
+
+    assert model.refit_due(count) is due
+
+
+@pytest.mark.parametrize(("count", "fitted"), [(150, 150), (151, 150)])
+def test_fit_has_twelve_evaluations_and_a_hundred_and_fifty_results_at_most(
+    count: int, fitted: int
+) -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    def fit(
+        inputs: Floats, targets: Floats, kernel: Kernel, starts: list[Floats], *, evaluations: int
+    ) -> Floats:
+        seen.append((len(inputs), len(targets), evaluations))
+        return starts[0]
+
+    updated(GPModel(Kernel(np.arange(2), Matern.of(2.5)), fit), count)
+
+    assert seen == [(fitted, fitted, 12)]

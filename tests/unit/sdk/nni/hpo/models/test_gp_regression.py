@@ -264,3 +264,11 @@ def test_no_prediction_is_more_certain_than_the_least_variance() -> None:
     _, deviations = posterior.predict(inputs)
     scale = posterior.gaussian.output_scale
     assert deviations == pytest.approx(np.full(12, 0.2 * np.sqrt(scale)))
+
+
+def test_additive_share_is_expected_above_a_half() -> None:
+    prior = hyperparameter_prior(2)
+
+    assert (prior.mean[-1], prior.deviation[-1]) == (1.0, 2.0)
+    assert [float(bound[-1]) for bound in prior.bounds] == [-7.0, 7.0]
+    assert initial_hyperparameters(2)[-1] == 1.0

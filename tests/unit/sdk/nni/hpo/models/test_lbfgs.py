@@ -1,6 +1,7 @@
 """Minimisation inside a box."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -127,3 +128,32 @@ def test_step_is_shortened_to_two_fifths_until_it_descends_enough() -> None:
 
     assert places == pytest.approx([1.0, 0.8, 0.92, 0.968])
     assert (point[0], value) == (places[-1], -1.0)
+
+
+def test_steps_follow_the_curvature_of_those_before() -> None:
+    curvature = np.array([[2.0, 0.5], [0.5, 9.0]])
+    places: list[Floats] = []
+
+    def quadratic(x: Floats) -> tuple[float, Floats]:
+        places.append(x)
+        return float(0.5 * x @ curvature @ x), curvature @ x
+
+    minimise(quadratic, np.array([1.0, 0.5]), np.full(2, -9.0), np.full(2, 9.0), evaluations=4)
+
+    for last in (1, 2):
+        steps = [after - before for before, after in pairwise(places[: last + 1])]
+        turns = [curvature @ step for step in steps]
+        # Nocedal and Wright, equations 6.17 and 7.20: updates of a multiple of the identity.
+        inverse = np.eye(2) * float(steps[-1] @ turns[-1]) / float(turns[-1] @ turns[-1])
+        for step, turn in zip(steps, turns, strict=True):
+            side = np.eye(2) - np.outer(step, turn) / float(step @ turn)
+            inverse = side @ inverse @ side.T + np.outer(step, step) / float(step @ turn)
+        assert places[last + 1] - places[last] == pytest.approx(-inverse @ curvature @ places[last])
+
+
+def test_variable_on_its_bound_stays_while_the_other_one_moves() -> None:
+    function = Slope(1.0, 0.1)
+
+    minimise(function, np.array([0.0, 0.5]), np.zeros(2), np.ones(2), evaluations=2)
+
+    assert function.places[1] == pytest.approx([0.0, 0.4])

@@ -104,3 +104,34 @@ def test_state_survives_json() -> None:
 def test_several_objectives_have_no_curve() -> None:
     assert plain_losses([(1.0, 2.0), None]) == []
     assert plain_losses([1.0, None]) == [1.0, None]
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_newest_two_hundred_completed_trials_are_kept(restored: bool) -> None:
+    worst: list[tuple[list[float | None], float]] = [([1.0], 9.0), ([1.0], 8.0)]
+    curves = curves_of(*worst, *[([1.0], 0.5)] * 198)
+    if restored:
+        other = LearningCurves()
+        other.load_state(json.loads(json.dumps(curves.state())))
+        curves = other
+    assert curves.estimate([1.0, 1.0]) == 9.0
+
+    curves.complete([1.0], 0.5)
+
+    assert curves.estimate([1.0, 1.0]) == 8.0
+
+
+def test_all_steps_up_to_twenty_are_kept_and_then_ever_fewer() -> None:
+    curves = LearningCurves()
+
+    curves.complete([float(step) for step in range(1, 33)], 0.5)
+
+    ((kept, final),) = curves.state()[1]
+    assert kept == [*map(float, range(1, 21)), 23.0, 26.0, 29.0, 32.0]
+    assert final == 0.5
+
+
+def test_trial_without_intermediate_results_is_not_compared() -> None:
+    curves = curves_of(([], 9.0), ([1.0], 0.5))
+
+    assert curves.estimate([1.0, 1.0]) == 0.5

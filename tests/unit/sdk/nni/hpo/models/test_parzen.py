@@ -147,3 +147,37 @@ def test_neighbour_gaps_are_per_column() -> None:
     gaps = neighbour_gaps(np.array([[0.1, 0.9], [0.4, 0.8], [0.5, 0.2]]))
 
     assert gaps == pytest.approx(np.array([[0.3, 0.1], [0.3, 0.6], [0.1, 0.6]]))
+
+
+def test_kernels_are_at_most_as_wide_as_the_bell_of_an_unbounded_column() -> None:
+    found = FRAME.narrowed(np.array([[0.9, 0.9], [0.1, 0.1]]))
+
+    assert found.tolist() == [[0.9, 0.25], [0.1, 0.1]]
+
+
+def test_draws_of_the_prior_are_even_in_bounds_and_a_bell_around_the_middle() -> None:
+    points, options = FRAME.draw_prior(4000, np.random.default_rng(0))
+
+    # Standard errors: 0.289 / 63 and 0.25 / 63 of the means; five of them.
+    assert points.mean(axis=0) == pytest.approx([0.5, 0.5], abs=0.023)
+    assert points.std(axis=0) == pytest.approx([12**-0.5, 0.25], abs=0.016)
+    assert points[:, 0].min() >= 0.0
+    assert points[:, 1].max() > 1.0
+    assert np.bincount(options[:, 0]) / 4000 == pytest.approx([1 / 3] * 3, abs=0.038)
+
+
+def test_draws_that_cannot_be_inside_are_clipped() -> None:
+    frame = Frame(np.array([True]), 0.25, np.array([], dtype=np.int64))
+    density = Mixture(
+        frame=frame,
+        centres=np.array([[50.0]]),
+        widths=np.array([0.1]),
+        options=np.empty((1, 0), dtype=np.int64),
+        slip=np.empty(0),
+        weights=np.array([1.0]),
+        prior_weight=1e-12,
+    )
+
+    points, _ = density.draw(5, np.random.default_rng(0))
+
+    assert points.tolist() == [[1.0]] * 5

@@ -143,3 +143,30 @@ def test_a_plateau_without_end_has_no_reach() -> None:
     known = KnownPlateaus(np.array([0.25, np.inf]), spread(1))
 
     assert known.reach().tolist() == [0.25, 0.0]
+
+
+@pytest.mark.parametrize(("levels", "found"), [(3, True), (2, False)])
+def test_three_equal_results_are_the_fewest_of_a_plateau(levels: int, found: bool) -> None:
+    vectors = np.array([[0.01 * index] for index in range(4)] + [[0.5], [0.7], [0.9], [0.95]])
+    losses = np.array([0.0, 0.0, 0.0, 0.0, 5.0, 6.0, 7.0, 8.0])
+    if levels == 2:
+        losses[3] = 1.0  # two results more than losses
+
+    assert (plateau_widths(vectors, losses, np.array([True])) is not None) is found
+
+
+def test_newest_four_hundred_results_are_remembered_beside_running_trials() -> None:
+    vectors = list(np.random.default_rng(0).random((430, 1)))
+    losses = [float((np.floor(vector[0] * 5) - 2.2) ** 2) for vector in vectors]
+    running = [np.array([0.25])]
+
+    known = PlateauModel(np.array([True])).update(vectors, losses, running)
+
+    assert known is not None
+    assert known.vectors.tolist() == np.array([*vectors[30:], *running]).tolist()
+
+
+def test_every_step_on_an_axis_of_width_zero_leads_to_something_new() -> None:
+    known = KnownPlateaus(np.array([0.0, np.inf]), np.array([[0.5, 0.5]]))
+
+    assert known.novelty(np.array([[0.5, 0.9], [0.5001, 0.5]])).tolist() == [0.0, 1.0]

@@ -1,12 +1,21 @@
 """Model of own results over surrogates of earlier tasks."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from nni.hpo.models.earlier_tasks import EarlierTask, earlier_task
-from nni.hpo.models.transfer_model import _SCALES, TransferModel, _log_densities
+from nni.hpo.models.gp_regression import correlations, initial_hyperparameters
+from nni.hpo.models.targets import standardised
+from nni.hpo.models.transfer_model import (
+    _HYPOTHESES,
+    _SCALES,
+    TransferModel,
+    _log_densities,
+    _WeightedTasks,
+)
 
 AXES = np.array([0, 1])
 EARLIER = np.random.default_rng(0).random((40, 2))
@@ -83,3 +92,64 @@ def test_densities_of_scales_are_those_of_a_normal_distribution() -> None:
     found = _log_densities(factor, targets, means)
 
     assert found == pytest.approx([slow(float(scale)) for scale in _SCALES])
+
+
+def test_results_are_predicted_from_those_before_them() -> None:
+    model = TransferModel(tasks(0.3), AXES)
+    targets = standardised(bowl(OWN, 0.5))
+
+    found = model._sequential_predictions(OWN, targets)
+
+    matrix = correlations(OWN, OWN, model._kernel, model._parameters) + 0.01 * np.eye(8)
+    for number in range(8):
+        before = matrix[:number, :number], matrix[:number, number]
+        expected = before[1] @ np.linalg.solve(before[0], targets[:number]) if number else 0.0
+        assert found[number] == pytest.approx(expected)
+
+
+def test_prior_variances_are_the_diagonal_of_the_covariance() -> None:
+    model = TransferModel(tasks(0.3, 0.7), AXES)
+    prior = _WeightedTasks(model._tasks, np.array([0.75, 0.25]), model._kernel, model._parameters)
+    bases = prior.bases(OWN)
+
+    for hypothesis in _HYPOTHESES:
+        covariance = prior.covariance(hypothesis, (OWN, bases), (OWN, bases))
+        assert prior.variances(hypothesis, bases) == pytest.approx(np.diag(covariance))
+        noisy = prior.factor(hypothesis, OWN, bases)
+        noise = hypothesis.amplitude * hypothesis.noise + 1e-8
+        assert noisy @ noisy.T - covariance == pytest.approx(noise * np.eye(8), abs=1e-12)
+
+
+def test_covariance_has_the_offset_and_the_differences_of_the_tasks_from_their_mean() -> None:
+    model = TransferModel(tasks(0.3, 0.7), AXES)
+    weights = np.array([0.75, 0.25])
+    prior = _WeightedTasks(model._tasks, weights, model._kernel, model._parameters)
+    bases = prior.bases(OWN)
+    kernel = correlations(OWN, OWN, model._kernel, model._parameters)
+    away = bases - (bases @ weights)[:, None]
+
+    for hypothesis in _HYPOTHESES:
+        expected = 10.0 + hypothesis.amplitude * kernel
+        expected += hypothesis.differences * (away * weights) @ away.T
+        found = prior.covariance(hypothesis, (OWN, bases), (OWN, bases))
+        assert found == pytest.approx(expected)
+
+
+def test_lengthscales_are_the_median_of_the_tasks_that_have_the_axis() -> None:
+    def task(axes: list[int], *hyperparameters: float) -> EarlierTask:
+        found = earlier_task(EARLIER, np.array(axes), AXES, bowl(EARLIER, 0.3))
+        assert found is not None
+        return replace(found, hyperparameters=np.array(hyperparameters))
+
+    known = [
+        task([0], 1.0, -9.0, 3.0),
+        task([0], 2.0, -9.0, 4.0),
+        task([0, 1], 7.0, 8.0, -9.0, 5.0),
+    ]
+
+    both = TransferModel(known, AXES)._parameters
+    first = TransferModel(known[:2], AXES)._parameters
+
+    usual = initial_hyperparameters(2)
+    assert both.tolist() == [2.0, 8.0, usual[2], 4.0]
+    assert first.tolist() == [1.5, usual[1], usual[2], 3.5]
