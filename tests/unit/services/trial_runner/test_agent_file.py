@@ -43,7 +43,7 @@ def test_file_is_gone_once_it_was_read(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o622])
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o622, 0o601, 0o610])
 def test_file_that_others_could_read_or_write_is_refused(tmp_path: Path, mode: int) -> None:
     path = written(tmp_path, mode)
 
@@ -66,6 +66,20 @@ def test_file_that_cannot_be_understood_stays(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="format"):
         read_agent_file(str(path))
     assert path.exists()
+
+
+@pytest.mark.parametrize(("size_bytes", "accepted"), [(1_000_000, True), (1_000_001, False)])
+def test_settings_have_a_megabyte_at_most(
+    tmp_path: Path, size_bytes: int, *, accepted: bool
+) -> None:
+    path = written(tmp_path)
+    path.write_bytes(path.read_bytes().rjust(size_bytes))
+
+    if accepted:
+        assert read_agent_file(str(path)) == SETTINGS
+    else:
+        with pytest.raises(InvalidArgumentError, match="must be JSON"):
+            read_agent_file(str(path))
 
 
 def test_standard_input_takes_the_place_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from svc_common.errors import InvalidArgumentError
+from svc_common.storage.shared_storage import LocalMount, SharedStorage, StorageKind
 from svc_trial_runner.agent_settings import (
     AgentSettings,
     ConnectionKind,
@@ -35,6 +36,32 @@ def test_field_that_an_older_fleet_does_not_write_has_its_default() -> None:
     del fields["slots"]
 
     assert parse_agent_settings(json.dumps(fields).encode()).slots == 1
+
+
+def test_defaults_are_those_of_the_documentation() -> None:
+    assert (SETTINGS.slots, SETTINGS.silence_limit_s, SETTINGS.grace_s) == (1, 120, 5)
+    assert (SETTINGS.bus_is_here, SETTINGS.removes_home) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        SharedStorage(StorageKind.NFS, "/mnt/here", "mnt", LocalMount.NNI, nfs_server="10.0.0.1"),
+        SharedStorage(StorageKind.AZURE_BLOB, "/mnt/here", "mnt", LocalMount.USER, mark="x"),
+    ],
+)
+def test_shared_storage_is_read_back(storage: SharedStorage) -> None:
+    settings = replace(SETTINGS, shared_storage=storage)
+
+    assert parse_agent_settings(write_agent_settings(settings)) == settings
+
+
+def test_smallest_numbers_are_accepted() -> None:
+    smallest = replace(
+        SETTINGS, slots=1, max_trials=1, trials_per_gpu=1, grace_s=2.0, silence_limit_s=0.5
+    )
+
+    assert parse_agent_settings(write_agent_settings(smallest)) == smallest
 
 
 def test_secrets_are_not_shown() -> None:

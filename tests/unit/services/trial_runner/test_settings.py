@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,19 @@ def test_defaults(tmp_path: Path) -> None:
     assert settings.warm
     assert settings.runner_directory == tmp_path / "runner"
     assert settings.bus_is_here
+    assert not settings.live_output
+    assert settings.output_limit_bytes == 128 * 2**20
+    assert (settings.reuse_idle_s, settings.replicas) == (10, 1)
+    assert (settings.grpc_host, settings.grpc_port) == ("127.0.0.1", 0)
+
+
+def test_settings_without_an_environment_have_the_same_defaults(tmp_path: Path) -> None:
+    settings = Settings("nats://127.0.0.1:4222", "secret", tmp_path, bus_is_here=True)
+
+    read = read_settings([])
+    assert settings == replace(
+        read, host_name="", version="", runtime_directory=None, security=settings.security
+    )
 
 
 def test_everything_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +87,15 @@ def test_idle_time_must_be_finite(text: str, monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(InvalidArgumentError, match="NNI_RUNNER_REUSE_IDLE_S must be"):
         read_settings([])
+
+
+def test_shortest_times_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_RUNNER_REUSE_IDLE_S", "0")
+    monkeypatch.setenv("NNI_RUNNER_GRACE_S", "2")
+
+    settings = read_settings([])
+
+    assert (settings.reuse_idle_s, settings.grace_s) == (0, 2)
 
 
 @pytest.mark.parametrize(("host", "here"), [("10.0.0.7", False), ("localhost", True)])
@@ -241,6 +264,8 @@ def test_file_of_a_fleet_takes_the_place_of_all_other_settings(
     assert (settings.token, settings.fleet) == ("hidden-2", fleet)
     assert settings.runtime_directory is None  # it would end with a login
     assert (settings.bus_is_here, settings.live_output) == (False, True)
+    assert (settings.warm, settings.reuse_idle_s, settings.grace_s) == (True, 10, 5)
+    assert settings.output_limit_bytes == 128 * 2**20
     assert "hidden" not in repr(settings)
 
 

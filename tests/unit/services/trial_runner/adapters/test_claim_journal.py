@@ -1,5 +1,6 @@
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,15 @@ RECORDS: list[JournalRecord] = [
 
 def journal(folder: Path, boot_id: str = "boot") -> FileClaimJournal:
     return FileClaimJournal(folder / "claims.journal", boot_id)
+
+
+def open_files(folder: Path) -> int:
+    """Return the number of descriptors of this process for files of a folder, deleted or not."""
+    number = 0
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the listing itself
+            number += str(link.readlink()).startswith(f"{folder}/")
+    return number
 
 
 def test_everything_survives(tmp_path: Path) -> None:
@@ -127,6 +137,7 @@ def test_only_this_user_may_read_it(tmp_path: Path) -> None:
     journal(tmp_path).close()
 
     assert (tmp_path / "claims.journal").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "claims.journal.lock").stat().st_mode & 0o777 == 0o600
 
 
 GOOD = '["claim", "exp", "aaaaa", 1, "c1", "t", "ack.1"]\n'
@@ -144,12 +155,18 @@ GOOD = '["claim", "exp", "aaaaa", 1, "c1", "t", "ack.1"]\n'
         '["again", {}, "ack"]',
         '["start", "c1", "5", 3]',
         '["start", "c1", 0, 3]',
+        '["start", "c1", 1, 3]',
+        '["start", "c1", 2147483648, 3]',
+        '["start", "c1", 5, "3"]',
         '["next", "c1", null]',
         '["next", "c1", 1e300]',
+        '["next", "c1", 2147483648]',
         '["end", ["c1"]]',
         '["close", {}]',
         '["server", null, null]',
         '["folder", 1, 2]',
+        '["folder", "exp", "/b", 3]',
+        '["again", "c1", "ack.9", "more"]',
         "[]",
         "7",
         "{}",
@@ -168,6 +185,86 @@ def test_damaged_line_is_left_out_and_the_file_set_aside(tmp_path: Path, line: s
     assert state.directories == {"exp": "/a"}
     (aside,) = tmp_path.glob("claims.journal.damaged-*")
     assert line in aside.read_text()
+
+
+def test_smallest_and_largest_numbers_are_read(tmp_path: Path) -> None:
+    lines = [
+        '["start", "c1", 2, 0]',
+        '["next", "c1", 2147483647]',
+        '["server", 2147483647, 0]',
+        '["claim", "exp", "bbbbb", 0, "c2", "t", "ack.2"]',
+        '["next", "c2", 0]',
+    ]
+    (tmp_path / "claims.journal").write_text("\n".join(['["boot", "boot"]', GOOD[:-1], *lines, ""]))
+
+    state = journal(tmp_path).state
+
+    assert state.claims["c1"].leader == ProcessIdentity(2, 0)
+    assert state.claims["c1"].next_sequence == 2**31 - 1
+    assert state.servers == [ProcessIdentity(2**31 - 1, 0)]
+    assert state.claims["c2"].key.attempt == 0
+    assert list(tmp_path.glob("*.damaged-*")) == []
+
+
+def test_file_is_compacted_beyond_four_mebibytes(tmp_path: Path) -> None:
+    path = tmp_path / "claims.journal"
+    first = journal(tmp_path)
+    line = '["again", "c9", ""]\n'
+
+    files = [path.stat().st_ino]
+    for text in ("x" * (4 * 2**20 - len(line)), "", ""):
+        first.append(Redelivered("c9", text))
+        files.append(path.stat().st_ino)
+    first.close()
+
+    assert [file == files[0] for file in files] == [True, True, True, False]
+
+
+def test_compaction_does_not_trigger_the_next_one_and_leaves_no_file_open(tmp_path: Path) -> None:
+    path = tmp_path / "claims.journal"
+    first = FileClaimJournal(path, "boot", compact_bytes=1)
+    opened = open_files(tmp_path)
+
+    sizes = []
+    for _ in range(5):
+        first.append(Closed("c9"))
+        sizes.append(len(path.read_text().splitlines()))
+    left_open = open_files(tmp_path)
+    first.close()
+
+    assert sizes == [2, 1, 2, 1, 2]
+    assert left_open == opened
+
+
+def test_file_is_only_appended_to_again_after_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "claims.journal"
+    first = journal(tmp_path)
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", refuse)
+        first.append(Closed("c9"))
+    first.append(Closed("c9"))
+    rewritten = len(path.read_text().splitlines())
+    first.append(Closed("c9"))
+    first.close()
+
+    assert (rewritten, len(path.read_text().splitlines())) == (1, 2)
+
+
+def test_journal_may_be_closed_twice(tmp_path: Path) -> None:
+    first = journal(tmp_path)
+    with pytest.raises(FailedPreconditionError, match="another agent uses"):
+        journal(tmp_path)
+
+    first.close()
+    first.close()
+
+    assert open_files(tmp_path) == 0
 
 
 @pytest.mark.parametrize("name", ["claims.journal", "claims.journal.lock", "claims.new"])

@@ -115,6 +115,61 @@ def test_arrived_segments_are_removed_and_that_is_announced(tmp_path: Path) -> N
     assert [report for report in inherited(tmp_path) if not report[2]] != []
 
 
+def test_segment_has_a_mebibyte_before_the_next_is_begun(tmp_path: Path) -> None:
+    spool = DirectoryReportSpool(tmp_path)
+    content = b"x" * (2**20 - len(_record(_REPORT, 1, "a", b"")))
+
+    counts = []
+    for report in (content, b"", b""):
+        spool.append([("a", report)])
+        counts.append(len(list(tmp_path.glob("*.spool"))))
+
+    assert counts == [1, 1, 2]
+
+
+def test_segment_is_removed_once_it_is_full_and_all_its_reports_have_arrived(
+    tmp_path: Path,
+) -> None:
+    size_bytes = len(_record(_REPORT, 1, "a", b"1"))
+    spool = DirectoryReportSpool(tmp_path, segment_bytes=size_bytes)
+
+    spool.append([("a", b"1")])
+    spool.acknowledge("a", 1)
+    not_full = list(tmp_path.glob("*.spool"))
+    spool.append([("a", b"2")])
+    not_arrived = list(tmp_path.glob("*.spool"))
+    spool.acknowledge("a", 1)
+
+    assert len(not_full) == len(not_arrived) == 1
+    assert list(tmp_path.glob("*.spool")) == []
+
+
+def test_acknowledgement_is_written_once(tmp_path: Path) -> None:
+    spool = DirectoryReportSpool(tmp_path)
+    spool.append([("a", b"1")])
+    (path,) = tmp_path.glob("*.spool")
+    report_bytes = path.stat().st_size
+    spool.acknowledge("a", 1)
+    spool.append([("a", b"2")])
+    before = path.stat().st_size
+    spool.append([("a", b"3")])
+    added = path.stat().st_size - before
+    spool.acknowledge("a", 1)
+    spool.close()
+    closed = path.stat().st_size
+    spool.close()
+
+    assert added == report_bytes
+    assert before < closed == path.stat().st_size
+
+
+def test_only_this_user_may_read_the_reports(tmp_path: Path) -> None:
+    DirectoryReportSpool(tmp_path).append([("a", b"1")])
+
+    (path,) = tmp_path.glob("*.spool")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_acknowledgements_of_removed_segments_touch_no_later_report(tmp_path: Path) -> None:
     spool = DirectoryReportSpool(tmp_path, segment_bytes=100)
     spool.append([("a", b"x" * 200)])
