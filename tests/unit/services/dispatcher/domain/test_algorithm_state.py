@@ -383,7 +383,13 @@ def timed(number: int, started_at_ms: int, ended_at_ms: int) -> tuple[events.Eve
 
 @pytest.mark.parametrize(
     ("started_at_ms", "ended_at_ms", "duration_s"),
-    [(2_000, 5_500, 3.5), (0, 5_500, None), (2_000, 0, None), (2_000, 2_000, None)],
+    [
+        (2_000, 5_500, 3.5),
+        (1, 1_001, 1.0),
+        (0, 5_500, None),
+        (2_000, 0, None),
+        (2_000, 2_000, None),
+    ],
 )
 def test_run_time_is_that_of_the_last_attempt_by_the_log(
     started_at_ms: int, ended_at_ms: int, duration_s: float | None
@@ -604,3 +610,161 @@ def test_resumed_algorithm_learns_which_of_several_tuners_proposed_a_result() ->
 
     expected = commands.ImportTrials(at, (("p0", 0.5), ("p1", 0.5)), ("TPE", ""))
     assert log.live()[1:] == [expected]
+
+
+def test_experiment_without_a_requested_algorithm_wants_no_host() -> None:
+    state = AlgorithmState()
+    state.feed(Position(1, 0), events.ExperimentCreated(setup()))
+    state.feed(Position(2, 0), events.SearchSpaceChanged("wider"))
+    state.go_live()
+
+    assert (state.generation, state.wants_host, state.idle) == (0, False, False)
+    assert state.take_commands() == []
+    assert state.new_reports(answers.Done(Position(2, 0))) == []
+
+
+def test_changes_by_the_user_are_sent_to_a_running_algorithm() -> None:
+    log = Log()
+    log.live()
+
+    changed = log.add(events.SearchSpaceChanged("wider"))
+    imported = log.add(events.DataImported("data"))
+
+    assert log.new() == [
+        commands.UpdateSearchSpace(changed, "wider"),
+        commands.ImportData(imported, "data"),
+    ]
+
+
+def test_divergence_in_the_log_is_not_reported_again() -> None:
+    log = Log()
+    log.add(*answered(0), events.AlgorithmDiverged(0))
+    log.live()
+
+    assert log.state.new_reports(answers.Diverged(log.last, 0, "p0", "mine")) == []
+
+
+@pytest.mark.parametrize(("drawn", "corrected"), [("p1", False), ("mine", True)])
+def test_late_parameters_in_the_log_win(drawn: str, *, corrected: bool) -> None:
+    log = Log()
+    at = log.add(events.TrialsRequested("r0", (0, 1)))
+    log.add(
+        events.ParametersGenerated("r0", ((0, "p0"),), deferred=1),
+        events.ParametersGenerated("", ((1, "p1"),)),
+    )
+    log.live()
+
+    log.state.new_reports(answers.Generated(at, "", (Suggestion(1, drawn, None),)))
+
+    assert log.new() == ([commands.Recorded(at, ((1, "p1"),))] if corrected else [])
+
+
+def test_exhausted_algorithm_owes_no_deferred_parameters() -> None:
+    log = Log()
+    log.live()
+    steps: list[events.Event] = [
+        events.AlgorithmStarted(1),
+        events.ParametersGenerated("r0", (), deferred=3),
+        events.ParametersGenerated("", ((1, "p1"),)),
+        events.ParametersGenerated("", (), exhausted=True),
+        events.ParametersGenerated("r1", (), deferred=1),
+    ]
+
+    idle = []
+    for step in steps:
+        log.add(step)
+        idle.append(log.state.idle)
+
+    assert idle == [True, False, False, True, False]
+
+
+def test_late_parameters_do_not_report_the_exhaustion_that_follows() -> None:
+    log = Log()
+    at = log.add(events.TrialsRequested("r0", (0, 1)))
+    log.add(events.ParametersGenerated("", ((1, "p1"),), based_on=at))
+    log.live()
+    exhausted = answers.Generated(at, "", (Suggestion(1, "p1", None),), exhausted=True)
+
+    assert log.state.new_reports(exhausted) == [answers.Generated(at, "", (), exhausted=True)]
+
+
+def test_next_generation_starts_without_answers_of_the_one_before() -> None:
+    log = Log()
+    log.add(
+        events.AlgorithmStarted(1),
+        events.TrialsRequested("r0", (0, 1)),
+        events.ParametersGenerated("r0", ((0, "p0"),), deferred=2),
+        events.ParametersGenerated("", ((1, "p1"),)),
+        events.TrialsRequested("r5", (5,)),
+        events.ExperimentEnded(),
+        events.AlgorithmRequested(2),
+    )
+    at = log.add(events.TrialsRequested("r0", (0, 1)))
+    log.live()
+    late = answers.Generated(at, "", (Suggestion(1, "mine", None),))
+
+    assert log.state.new_reports(READY) == [answers.Started(2, READY)]
+    assert log.state.new_reports(late) == [late]
+    assert log.state.new_reports(generated(0, "mine", at)) == [generated(0, "mine", at)]
+    log.add(events.ParametersGenerated("r0", ((0, "mine"),)), events.AlgorithmStarted(2))
+    assert log.state.idle
+
+
+def test_result_of_a_trial_that_was_live_at_the_end_is_learned() -> None:
+    log = Log()
+    log.add(*answered(0), reported(0, 0.5), events.ExperimentEnded())
+
+    at = log.add(events.AlgorithmRequested(2))
+
+    assert log.live()[1:] == [commands.ImportTrials(at, (("p0", 0.5),))]
+
+
+def test_curves_are_not_sent_unless_a_trial_was_stopped() -> None:
+    log = Log(assessor=AlgorithmChoice(name="Medianstop"))
+    log.add(*answered(0), reported(0, 3, final=False))
+    log.add(reported(0, 1), events.TrialEnded("t0", "SUCCEEDED"), events.ExperimentEnded())
+
+    at = log.add(events.AlgorithmRequested(2))
+
+    assert log.live()[1:] == [commands.ImportTrials(at, (("p0", 1),))]
+
+
+def test_results_of_a_replay_are_freed_at_its_end() -> None:
+    log = Log(assessor=AlgorithmChoice(name="Medianstop"))
+    log.run_trial(0, 0.5)
+    log.add(*answered(1), reported(1, 4, final=False), events.TrialEnded("t1", "EARLY_STOPPED"))
+    log.live()
+
+    log.add(events.AlgorithmRequested(2))
+
+    assert [type(command) for command in log.new()] == [commands.Initialize]
+
+
+def test_parameters_of_an_earlier_tuner_have_no_proposer_after_the_hand_over() -> None:
+    log = Log()
+    requested, generated_, scheduled = answered(0)
+    assert isinstance(generated_, events.ParametersGenerated)
+    log.add(requested, replace(generated_, proposers=((0, "TPE"),)))
+    log.add(events.AlgorithmRequested(2, tuner=SUCCESSOR), scheduled, reported(0, 0.5))
+    log.add(events.TrialEnded("t0", "SUCCEEDED"), events.ExperimentEnded())
+
+    at = log.add(events.AlgorithmRequested(3))
+
+    assert log.live()[1:] == [commands.ImportTrials(at, (("p0", 0.5),))]
+
+
+def test_external_successor_gets_intermediate_results_of_its_own_trials_only() -> None:
+    log = Log(assessor=AlgorithmChoice(name="Medianstop"))
+    log.add(*answered(0))
+    log.add(events.AlgorithmRequested(2, tuner=AlgorithmChoice(server_address="h:1")))
+    log.add(*answered(1))
+    log.live()
+
+    log.add(reported(0, 0.1, final=False))
+    of_before = log.new()
+    log.add(reported(1, 0.2, final=False))
+    (metric,) = log.new()
+
+    assert of_before == []
+    assert isinstance(metric, commands.TellMetric)
+    assert (metric.trial_id, metric.value) == ("t1", 0.2)
