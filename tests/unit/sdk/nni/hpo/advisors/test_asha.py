@@ -258,3 +258,78 @@ def test_priors_of_the_user_are_refused() -> None:
         validate("advisor", "ASHA", {}, space)
     with pytest.raises(ValueError, match="ASHA"):
         AdvisorDriver(ASHA(), space)
+
+
+def test_lower_brackets_get_as_many_configurations_as_in_hyperband() -> None:
+    driver = AdvisorDriver(ASHA("minimize", max_budget=9, brackets=3, seed=0), SPACE)
+
+    budgets = [job["parameters"]["TRIAL_BUDGET"] for job in driver.request(800)]
+
+    # Shares of eta ** n / n for n rungs; the standard deviation at 800 draws is 0.018 at most.
+    weights = {1: 27 / 3, 3: 9 / 2, 9: 3 / 1}
+    for budget, weight in weights.items():
+        assert abs(budgets.count(budget) / 800 - weight / sum(weights.values())) < 0.08
+
+
+def test_there_is_one_bracket_unless_more_are_wanted() -> None:
+    driver = AdvisorDriver(ASHA("minimize", max_budget=9, seed=0), SPACE)
+
+    assert {job["parameters"]["TRIAL_BUDGET"] for job in driver.request(40)} == {1}
+
+
+class CommandCounter(AdvisorDriver):
+    """Records the kinds of the commands that the advisor sends."""
+
+    def __init__(self, advisor: ASHA, space: JsonValue) -> None:
+        self.commands: list[CommandType] = []
+        super().__init__(advisor, space)
+
+    def deliver(self, command: CommandType, data: JsonValue) -> None:
+        self.commands.append(command)
+        super().deliver(command, data)
+
+
+def test_end_of_the_configurations_is_sent() -> None:
+    space = {"x": {"_type": "choice", "_value": [1, 2]}}
+    driver = CommandCounter(ASHA("minimize", searcher="GridSearch", seed=0), space)
+    driver.commands.clear()
+
+    driver.request(3)
+
+    started, ended = CommandType.NewTrialJob, CommandType.NoMoreTrialJobs
+    assert driver.commands == [started, started, ended]
+
+
+def test_last_rung_promotes_none() -> None:
+    driver = AdvisorDriver(ASHA("minimize", max_budget=1, seed=0), SPACE)
+    jobs = [finished(driver, value) for value in (1.0, 2.0, 3.0)]
+
+    (job,) = driver.request()
+
+    assert job["parameters"]["TRIAL_BUDGET"] == 1
+    assert job["parameters"]["x"] not in [one["parameters"]["x"] for one in jobs]
+
+
+def test_last_rung_stops_none() -> None:
+    driver = StopCounter(ASHA("minimize", max_budget=1, mode="stopping", seed=0))
+
+    for value, job in enumerate(driver.request(6)):
+        driver.reported(job, 0, float(value))
+
+    assert driver.stopped == []
+
+
+def test_results_without_a_number_or_a_running_trial_are_ignored() -> None:
+    advisor = ASHA("minimize", max_budget=9, mode="stopping", seed=0)
+    driver = StopCounter(advisor)
+    advisor._searcher = recorder = Recorder()
+    (job,) = driver.request()
+
+    driver.reported(job, 0, math.nan)
+    driver.report(job, math.nan)
+    driver.end(job)
+    driver.reported(job, 0, 1.0)
+    driver.report(job, 1.0)
+
+    assert recorder.learnt == []
+    assert driver.stopped == []

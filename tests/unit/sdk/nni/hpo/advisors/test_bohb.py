@@ -279,3 +279,26 @@ def test_new_space_keeps_failures_that_fit() -> None:
 
     # Half of 200 draws of the prior, less four standard deviations of 7.
     assert sum(advisor.get_config()["x"] < 0 for _ in range(200)) < 72
+
+
+@pytest.mark.parametrize(
+    ("changes", "value"),
+    [
+        ({"TRIAL_BUDGET": 0}, 0.0),
+        ({"TRIAL_BUDGET": -3}, 0.0),
+        ({"TRIAL_BUDGET": True}, 0.0),
+        ({"TRIAL_BUDGET": "9"}, 0.0),
+        ({}, "text"),
+        ({}, math.nan),
+        (None, 0.0),
+    ],
+)
+def test_malformed_samples_are_skipped(changes: dict[str, Any] | None, value: JsonValue) -> None:
+    def proposed(data: JsonValue) -> list[JsonValue]:
+        host = AdvisorDriver(BOHB("minimize", 1, 9, 3, random_fraction=0.0, seed=3), PLANE)
+        host.import_data(data)
+        return [job["parameters"] for job in host.request(4)]
+
+    parameter = None if changes is None else {"x": 0.5, "y": -0.25, **changes}
+
+    assert proposed([{"parameter": parameter, "value": value}] * 6) == proposed([])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nni.hpo.advisors._pcs import PcsError, parse_pcs
-from nni.hpo.advisors._pcs_space import PcsProposals, coordinate_of, value_at
+from nni.hpo.advisors._pcs_space import PcsProposals, check_value, coordinate_of, value_at
 from nni.hpo.encoding.columns import Row
 
 TEXT = """\
@@ -87,6 +87,8 @@ def test_forbidden_row_has_no_configuration() -> None:
         ({"kernel": "poly", "size": "small", "degree": 2.5}, "must be an integer in"),
         ({"kernel": "poly", "size": "small", "degree": 9}, "must be an integer in"),
         ({"kernel": "poly", "size": "small", "degree": True}, "must be an integer in"),
+        ({"kernel": "rbf", "size": "large", "gamma": "1"}, "must be a number in"),
+        ({"kernel": "rbf", "size": "large", "gamma": True}, "must be a number in"),
         ({"kernel": "linear", "size": "small", "degree": 2}, "do not allow"),
         ({"kernel": "poly", "size": "small"}, "do not allow"),
         ({"kernel": "linear", "size": "large"}, "do not allow"),
@@ -127,3 +129,31 @@ def test_space_that_forbids_everything_is_refused() -> None:
 def test_name_of_the_budget_is_reserved() -> None:
     with pytest.raises(PcsError, match="'TRIAL_BUDGET' is reserved"):
         space("TRIAL_BUDGET real [0, 1] [0]\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("o ordinal {a, b} [a]", ["a", "b"]),
+        ("o ordinal {a, b, c} [a]", ["a", "c"]),
+        ("n integer [1, 4] [1]", [1, 4]),
+        ("x real [2, 3] [2]", [2.0, 3.0]),
+    ],
+)
+def test_values_of_coordinates_at_the_ends_and_outside_are_the_ends(
+    text: str, ends: list[str | float]
+) -> None:
+    (parameter,) = parse_pcs(text).parameters
+
+    assert [value_at(parameter, 0.0), value_at(parameter, 1.0)] == ends
+    assert [value_at(parameter, -0.3), value_at(parameter, 1.3)] == ends
+
+
+@pytest.mark.parametrize("value", [2.0, 5.0])
+def test_bounds_of_a_range_are_values(value: float) -> None:
+    (parameter,) = parse_pcs("n integer [2, 5] [3]").parameters
+
+    check_value(parameter, value)
+    for outside in (value - 4, value + 4):
+        with pytest.raises(ValueError, match=r"must be an integer in \[2"):
+            check_value(parameter, outside)

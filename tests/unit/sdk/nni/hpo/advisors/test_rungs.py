@@ -59,3 +59,21 @@ def test_fronts_come_first_and_lonely_results_within_them() -> None:
     assert set(order[:2]) == {1, 3}
     assert order[-1] == 4
     assert order.index(0) < order.index(2)
+
+
+def test_first_loss_decides_and_equal_ones_keep_their_order() -> None:
+    assert best_first([(2.0, 0.0), (1.0, 5.0), (2.0, -1.0), (1.0, 4.0)]) == [1, 3, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("results", "order"),
+    [
+        ([], []),
+        ([(math.inf, 0.0), (0.0, math.inf)], [0, 1]),
+        ([(math.inf, 0.0), (1.0, 1.0)], [1, 0]),
+    ],
+)
+def test_infinite_results_come_last_in_their_order(
+    results: list[tuple[float, ...]], order: list[int]
+) -> None:
+    assert front_first(results) == order
