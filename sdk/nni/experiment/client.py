@@ -13,7 +13,6 @@ import grpc
 from google.protobuf import duration_pb2
 
 from nni.experiment.client_errors import translated
-from nni.experiment.connection import CALL_TIMEOUT_S
 from nni.experiment.pool_calls import PoolCalls
 from nni.experiment.remark_calls import RemarkCalls
 from nni.experiment.sample_pieces import sample_pieces
@@ -292,38 +291,6 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         for piece in pieces:
             yield piece.data
 
-    def _resumed(
-        self,
-        method: Callable[[], Any],
-        request: object,
-        go_on: Callable[[Any], None],
-        *,
-        follow: bool,
-    ) -> Generator[Any]:
-        """Yield a stream's messages; repeat a broken call, continued after the last message.
-
-        Args:
-            method: returns the method; a restarted manager may have another address.
-            request: of the call.
-            go_on: changes the request so that the next stream begins behind an answer.
-            follow: whether the stream has no end of its own.
-        """
-        away_since: float | None = None
-        while True:
-            timeout_s = None if follow else CALL_TIMEOUT_S
-            stream = method()(request, timeout=timeout_s, metadata=self._metadata)
-            try:
-                for item in stream:
-                    yield item
-                    go_on(item)
-                    away_since = None
-            except grpc.RpcError as error:
-                away_since = self._retry_or_raise(error, away_since)
-            else:
-                return
-            finally:
-                stream.cancel()
-
     def wait(
         self,
         experiment_id: str,
@@ -368,7 +335,9 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         request = history_service_pb2.ReplayExperimentRequest(experiment_id=experiment_id)
         away_since: float | None = None
         while True:
-            stream = self._histories.ReplayExperiment(request, metadata=self._metadata)
+            stream = self._started(
+                lambda: self._histories.ReplayExperiment(request, metadata=self._metadata)
+            )
             started = False
             try:
                 for message in stream:
@@ -399,7 +368,9 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         request = history_service_pb2.SaveExperimentRequest(
             experiment_id=experiment_id, without_files=not with_files
         )
-        stream = self._histories.SaveExperiment(request, metadata=self._metadata)
+        stream = self._started(
+            lambda: self._histories.SaveExperiment(request, metadata=self._metadata)
+        )
         try:
             yield from stream
         except grpc.RpcError as error:
@@ -551,7 +522,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
             yield from pieces
             return
         request = byte_service_pb2.DownloadRequest(key=key)
-        stream = self._bytes.Download(request, metadata=self._metadata)
+        stream = self._started(lambda: self._bytes.Download(request, metadata=self._metadata))
         try:
             for piece in stream:
                 yield piece.data

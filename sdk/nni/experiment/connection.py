@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -17,7 +17,7 @@ import grpc
 
 from nni.experiment.client_errors import deadline_passed, is_passing, translated
 from nni.experiment.endpoint import Endpoint, remote_services_endpoint
-from nni.experiment.errors import RefusedError, UnreachableError
+from nni.experiment.errors import RefusedError, UnreachableError, WrongStateError
 from nni.experiment.local_shape import recovered_endpoint
 from nni_proto.bytes.v1 import byte_service_pb2_grpc
 from nni_proto.experiment.v1 import (
@@ -69,6 +69,7 @@ class Connection:
         self._restart_s = restart_s
         self._retry_step_s = retry_step_s
         self._moving = threading.Lock()
+        self._closed = False
         self._open(endpoint)
 
     def _open(self, endpoint: Endpoint) -> None:
@@ -94,6 +95,8 @@ class Connection:
 
         gRPC waits for its calls, and a call that Ctrl-C interrupts at the wrong instant never ends.
         """
+        with self._moving:  # else a thread that reconnects would leave an open channel
+            self._closed = True
         closing = threading.Thread(target=self._channel.close, name="close channel", daemon=True)
         closing.start()
         closing.join(self._close_s)
@@ -120,9 +123,68 @@ class Connection:
                 return attempt()
             except grpc.RpcError as error:
                 away_since = self._retry_or_raise(error, away_since)
-            except ValueError:  # of gRPC, if another thread has replaced the channel
-                if self._channel is channel:
-                    raise
+            except ValueError as error:
+                self._raise_unless_replaced(channel, error)
+
+    def _started(self, start: Callable[[], Any]) -> Any:  # noqa: ANN401 - the stubs are untyped
+        """Return the stream that `start` begins; begin again if a thread has replaced the channel.
+
+        Raises:
+            UnreachableError: the port belongs to another user.
+            WrongStateError: the client was closed.
+        """
+        while True:
+            self._check_owner()
+            channel = self._channel
+            try:
+                return start()
+            except ValueError as error:
+                self._raise_unless_replaced(channel, error)
+
+    def _resumed(
+        self,
+        method: Callable[[], Any],
+        request: object,
+        go_on: Callable[[Any], None],
+        *,
+        follow: bool,
+    ) -> Generator[Any]:
+        """Yield a stream's messages; repeat a broken call, continued after the last message.
+
+        Args:
+            method: returns the method; a restarted manager may have another address.
+            request: of the call.
+            go_on: changes the request so that the next stream begins behind an answer.
+            follow: whether the stream has no end of its own.
+        """
+        away_since: float | None = None
+        timeout_s = None if follow else CALL_TIMEOUT_S
+        while True:
+            stream = self._started(
+                lambda: method()(request, timeout=timeout_s, metadata=self._metadata)
+            )
+            try:
+                for item in stream:
+                    yield item
+                    go_on(item)
+                    away_since = None
+            except grpc.RpcError as error:
+                away_since = self._retry_or_raise(error, away_since)
+            else:
+                return
+            finally:
+                stream.cancel()
+
+    def _raise_unless_replaced(self, channel: grpc.Channel, error: ValueError) -> None:
+        """Raise an error that gRPC raised for a channel, unless that was replaced since.
+
+        Raises:
+            WrongStateError: the client was closed.
+        """
+        if self._closed:
+            raise _closed_error() from error
+        if self._channel is channel:
+            raise error
 
     def _check_owner(self) -> None:
         """Raise UnreachableError if a process of another user holds the manager's local port.
@@ -181,12 +243,13 @@ class Connection:
                 if deadline_passed(error) or not is_passing(error):
                     raise translated(error) from error
                 self._after_failure(error, give_up_at)
-            except ValueError:  # of gRPC, if another thread has replaced the channel
-                if self._channel is channel:
-                    raise
+            except ValueError as error:
+                self._raise_unless_replaced(channel, error)
 
     def _after_failure(self, error: grpc.RpcError, give_up_at: float) -> None:
         """Raise at the limit; else wait a moment, reconnect if the manager's address changed."""
+        if self._closed:
+            raise _closed_error() from error
         if time.monotonic() >= give_up_at:
             raise translated(error) from error
         time.sleep(self._retry_step_s)
@@ -197,11 +260,17 @@ class Connection:
                 "the services are no longer up; start them with: nnictl up"
             ) from error
         with self._moving:
-            if endpoint != self._endpoint:
+            if endpoint != self._endpoint and not self._closed:
                 earlier = self._channel
                 self._open(endpoint)
                 self._endpoint = endpoint
                 earlier.close()
+
+
+def _closed_error() -> WrongStateError:
+    return WrongStateError(
+        "the client was closed; open another one, or use it inside its `with` block"
+    )
 
 
 def _channel(endpoint: Endpoint) -> grpc.Channel:

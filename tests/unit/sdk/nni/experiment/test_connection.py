@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,6 +14,7 @@ import pytest
 from nni.experiment.client import ManagerClient
 from nni.experiment.errors import (
     UnreachableError,
+    WrongStateError,
 )
 from nni_proto.experiment.v1 import (
     experiment_service_pb2 as pb,
@@ -119,3 +124,90 @@ def test_channel_that_never_closes_is_left_behind(
 
     assert left_behind
     assert ended.wait(30)
+
+
+def test_calls_and_streams_of_a_closed_client_say_so(manager: ScriptedExperimentService) -> None:
+    client = ManagerClient(endpoint_on(manager.port))
+    client.close()
+
+    for use in (
+        lambda: client.get("a"),
+        lambda: client.wait("a", ()),
+        lambda: list(client.events("a")),
+        lambda: list(client.replay("a")),
+    ):
+        with pytest.raises(WrongStateError, match="the client was closed; open another one"):
+            use()
+
+
+def test_call_that_is_under_way_when_the_client_closes_says_so(
+    manager: ScriptedExperimentService,
+) -> None:
+    client = ManagerClient(endpoint_on(manager.port), retry_step_s=SOON_S)
+    begun, released = threading.Event(), threading.Event()
+
+    def answer(_request: object, _context: object) -> pb.GetExperimentResponse:
+        begun.set()
+        released.wait(30)
+        return pb.GetExperimentResponse()
+
+    manager.answers = [answer]
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(client.get, "a")
+        assert begun.wait(30)
+        client.close()
+        error = waiting.exception(30)
+        released.set()
+
+    assert isinstance(error, WrongStateError)
+
+
+def test_stream_on_a_channel_that_another_thread_replaces_begins_again(
+    manager: ScriptedExperimentService, supervised: Supervised
+) -> None:
+    manager.answers = [
+        answering(pb.GetExperimentResponse()),
+        answering(iter([pb.FollowLogsResponse(data=b"text")])),
+    ]
+    supervised(manager, "new")
+    moved: list[bool] = []
+
+    with ManagerClient(endpoint_on(1), retry_step_s=SOON_S) as client:
+
+        def method() -> Any:
+            found = client._experiments.FollowLogs
+            if not moved:
+                moved.append(True)
+                client.get("a")
+            return found
+
+        request = pb.FollowLogsRequest(experiment_id="a")
+        pieces = list(client._resumed(method, request, lambda _: None, follow=True))
+
+    assert [one.data for one in pieces] == [b"text"]
+
+
+LISTENER = """\
+import os, signal, socket
+os.setuid(65534)
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+signal.pause()
+"""
+"""Program that listens as another user."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_stream_is_not_begun_at_a_port_of_another_user() -> None:
+    command = [sys.executable, "-c", LISTENER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            port = int(process.stdout.readline())
+            with (
+                ManagerClient(endpoint_on(port), restart_s=0.0) as client,
+                pytest.raises(UnreachableError, match="belongs to the user with number 65534"),
+            ):
+                next(client.events("a"))
+        finally:
+            process.kill()
