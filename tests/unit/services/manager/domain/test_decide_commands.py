@@ -4,6 +4,8 @@ from nni_wire.pools import experiment_pool
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from svc_manager.domain import events, inputs
 from svc_manager.domain.agent_limits import AgentLimits
+from svc_manager.domain.decide_commands import cut_off
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import (
     CloseListener,
     ForgetExperiment,
@@ -22,6 +24,7 @@ from tests.unit.services.manager.building import (
     generated,
     kinds,
 )
+from tests.unit.services.manager.domain.shared_study import study_lab
 
 
 def stopped(lab: Lab) -> Lab:
@@ -200,6 +203,33 @@ def test_an_update_out_of_range_is_refused_and_changes_nothing(
     assert lab.experiment.budget == before
 
 
+@pytest.mark.parametrize(
+    "update",
+    [
+        inputs.Update(trial_concurrency=1),
+        inputs.Update(trial_concurrency=99_999),
+        inputs.Update(max_trial_number=1),
+        inputs.Update(max_duration_ms=1),
+    ],
+)
+def test_an_update_at_its_limit_is_accepted(update: inputs.Update) -> None:
+    lab = Lab()
+
+    assert events.BudgetChanged in kinds(lab.command(update))
+
+
+def test_trials_are_added_to_a_study_at_any_time_and_to_a_search_while_it_runs() -> None:
+    search = Lab(started=False)
+    study = Lab(settings=study_lab().experiment.settings, started=False)
+    with pytest.raises(FailedPreconditionError, match="is INITIALIZED"):
+        search.command(inputs.AddTrial("a", encoded({"x": 1})))
+
+    study.command(inputs.AddTrial("a", encoded({"x": 1})))
+
+    assert study.experiment.state.name == "INITIALIZED"
+    assert len(study.experiment.custom_queue) == 1
+
+
 def test_a_stop_cancels_live_trials_and_ends_with_the_last_one() -> None:
     lab = Lab(Budget(trial_concurrency=2))
     lab.answer()
@@ -309,6 +339,61 @@ def test_reopened_listener_keeps_its_prefix_unless_another_one_is_given(
     assert prefixes == ["before", "after"]
 
 
+@pytest.mark.parametrize("command", [inputs.Resume, inputs.View])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_open_listener_is_closed_before_the_experiment_is_opened_again(
+    command: type[inputs.Resume] | type[inputs.View], *, is_open: bool
+) -> None:
+    lab = stopped(Lab())
+    lab.command(inputs.View(8080 if is_open else 0, "", ""))
+
+    emitted = lab.command(command(8081, "", ""))
+
+    closed = [events.ListenerClosed] if is_open else []
+    listeners = {events.ListenerClosed, events.ListenerOpened}
+    assert [kind for kind in kinds(emitted) if kind in listeners] == [
+        *closed,
+        events.ListenerOpened,
+    ]
+    assert lab.experiment.port == 8081
+
+
+@pytest.mark.parametrize("command", [inputs.Resume, inputs.View])
+@pytest.mark.parametrize(
+    ("directory", "moved"), [("", False), ("before", False), ("/elsewhere", True)]
+)
+def test_only_another_folder_is_a_move(
+    command: type[inputs.Resume] | type[inputs.View], directory: str, *, moved: bool
+) -> None:
+    lab = stopped(Lab())
+    before = lab.experiment.directory
+
+    emitted = lab.command(command(0, "", before if directory == "before" else directory))
+
+    assert (events.ExperimentMoved in kinds(emitted)) is moved
+    assert lab.experiment.directory == (directory if moved else before)
+
+
+@pytest.mark.parametrize("port", [8080, 0])
+def test_copied_experiment_is_cut_off_once(port: int) -> None:
+    lab = Lab(started=False)
+    lab.experiment = type(lab.experiment)()
+    lab.command(inputs.Create(created(), port, ""))
+    lab.notification(events.AlgorithmStarted(1, lookahead=False, assesses=False, provenance={}))
+    trial = lab.running()
+    round_ = Round(lab.experiment, lab.now_ms, lab.ids, lab.callers)
+
+    cut_off(round_)
+    count = len(round_.events)
+    cut_off(round_)
+
+    assert len(round_.events) == count
+    assert (events.ListenerClosed in kinds(round_.events)) is (port > 0)
+    assert trial.state.name == "FAILED"
+    assert (lab.experiment.state.name, lab.experiment.port) == ("STOPPED", 0)
+    assert kinds(round_.events)[-1] is events.ExperimentEnded
+
+
 def test_trials_that_were_live_when_a_folder_was_copied_are_failed_at_resume() -> None:
     lab = Lab()
     trial = lab.running()
@@ -343,10 +428,11 @@ def test_a_viewed_experiment_refuses_changes_and_is_closed_by_stop() -> None:
     for change in changes:
         with pytest.raises(FailedPreconditionError):
             lab.command(change)
-    lab.command(inputs.Stop())
+    emitted = lab.command(inputs.Stop())
 
     assert lab.experiment.state.name == "STOPPED"
     assert lab.experiment.port == 0
+    assert events.ExperimentEnded in kinds(emitted)
 
 
 @pytest.mark.claim("platform", 47)
