@@ -162,3 +162,31 @@ def test_with_many_threads_commands_overlap_and_do_not_outlive_the_process() -> 
     together.wait(timeout=10)
 
     assert daemons == [True, True]
+
+
+class Bare(Counting):
+    """Advisor whose constructor does not call that of the base class."""
+
+    def __init__(self) -> None:
+        self.own = 1
+
+
+def test_constructor_of_the_base_class_need_not_be_called(port: Port) -> None:
+    advisor = Bare()
+    advisor.enqueue_command(CommandType.Initialize, {"x": 1})
+    advisor.enqueue_command(CommandType.Terminate, None)
+
+    advisor.run()
+
+    assert advisor.handled[0][:2] == ("space", {"x": 1})
+    assert port.said == [(CommandType.Initialized, "")]
+
+
+def test_terminate_ends_a_run_that_begins_later() -> None:
+    advisor = Bare()
+
+    advisor.process_command(CommandType.Terminate, None)
+    advisor.run()
+
+    assert advisor.own == 1
+    assert not [t for t in threading.enumerate() if t.name.startswith("advisor-")]

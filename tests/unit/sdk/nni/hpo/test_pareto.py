@@ -60,3 +60,15 @@ def test_results_of_different_objectives_are_not_compared(
 ) -> None:
     with pytest.raises(ValueError, match=r"shorter|longer"):
         dominates(left, right)
+
+
+@pytest.mark.parametrize("shift", [-10.0, 10.0])
+def test_distances_do_not_depend_on_where_the_front_lies(shift: float) -> None:
+    front = [(0.0 + shift, 4.0), (1.0 + shift, 2.0), (3.0 + shift, 1.0), (4.0 + shift, 0.0)]
+
+    assert crowding_distances(front) == [math.inf, 3 / 4 + 3 / 4, 3 / 4 + 2 / 4, math.inf]
+
+
+def test_both_ends_of_one_objective_have_all_room() -> None:
+    assert crowding_distances([(3.0,), (1.0,), (2.0,)]) == [math.inf, math.inf, 1.0]
+    assert crowding_distances([(3.0,)]) == [math.inf]

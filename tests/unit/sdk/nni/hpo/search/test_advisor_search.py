@@ -237,3 +237,65 @@ def test_first_configuration_must_keep_the_constraints() -> None:
 
     with pytest.raises(ValueError, match="must keep the constraint x > 0"):
         AdvisorSearch(ASHA(), space, MINIMIZED, first=[{"x": -1}])
+
+
+class Recording(Listening):
+    """Advisor that records imported samples and reported results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.imported: list[Any] = []
+        self.reported: list[tuple[str, int, Any]] = []
+
+    def handle_import_data(self, data: Any) -> None:
+        self.imported += data
+
+    def handle_report_metric_data(self, data: Any) -> None:
+        self.reported.append((data["type"], data["sequence"], data["value"]))
+
+
+def test_earlier_results_and_those_of_first_configurations_are_imported() -> None:
+    advisor = Recording()
+    known = [{"parameter": {"x": 2.0}, "value": 1.0}]
+    search = AdvisorSearch(advisor, SPACE, MINIMIZED, first=[{"x": 3.0}, {"x": 4.0}], known=known)
+    first, second = search.ask(), search.ask()
+
+    search.tell(first.id, 9.0)
+    search.tell(second.id, None)
+
+    assert advisor.imported == [*known, {"parameter": {"x": 3.0}, "value": 9.0}]
+    assert advisor.reported == []
+    assert advisor.ended == []
+
+
+def test_each_intermediate_result_is_reported_with_its_sequence() -> None:
+    advisor = Recording()
+    search = AdvisorSearch(advisor, SPACE, MINIMIZED)
+    trial = search.ask()
+
+    assert not search.should_stop(trial.id, [3.0])
+    assert not search.should_stop(trial.id, [3.0, 2.0])
+    search.tell(trial.id, 2.0)
+
+    assert [report for report in advisor.reported if report[0] == "PERIODICAL"] == [
+        ("PERIODICAL", 0, 3.0),
+        ("PERIODICAL", 1, 2.0),
+    ]
+    assert [value for kind, _, value in advisor.reported if kind == "FINAL"] == [2.0]
+    assert advisor.ended == ["SUCCEEDED"]
+
+
+def test_trials_are_numbered_from_0() -> None:
+    search = AdvisorSearch(Recording(), SPACE, MINIMIZED, first=[{"x": 3.0}])
+
+    assert [search.ask().id for _ in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("stopped", "event"), [(True, "EARLY_STOPPED"), (False, "FAILED")])
+def test_trial_without_a_result_was_stopped_or_has_failed(stopped: bool, event: str) -> None:
+    advisor = Recording()
+    search = AdvisorSearch(advisor, SPACE, MINIMIZED)
+
+    search.tell(search.ask().id, None, stopped=stopped)
+
+    assert advisor.ended == [event]

@@ -1,5 +1,6 @@
 """Initial configurations, duplicates, earlier results and objectives of a wrapped tuner."""
 
+import json
 import math
 from typing import Any, ClassVar
 
@@ -9,7 +10,13 @@ from nni.errors import NoMoreTrialError
 from nni.hpo.base import DEFERRED, Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of
-from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
+from nni.hpo.search.managed_tuner import (
+    DuplicatePolicy,
+    ManagedTuner,
+    ResumableManagedTuner,
+    SearchPlan,
+    managed,
+)
 from nni.hpo.search.stopping_rules import NoImprovement, TargetReached
 from nni.hpo.tuners.batch import BatchTuner
 
@@ -459,3 +466,44 @@ def test_an_import_reads_each_enqueued_configuration_once() -> None:
 
     assert 0 < CountedConfiguration.reads <= 20
     assert run(tuner, 20) == list(range(10))
+
+
+class ResumableTuner(RecordingTuner):
+    def state(self) -> dict[str, JsonValue]:
+        return {"proposals": self.proposals}
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        self.proposals = state["proposals"]
+
+
+def resumable(*proposals: int) -> ResumableManagedTuner:
+    made = ready(ResumableTuner(*proposals), duplicates="resample", first=({"x": 0}, {"x": 3}))
+    assert isinstance(made, ResumableManagedTuner)
+    return made
+
+
+def test_restored_tuner_knows_results_and_open_trials_in_place_of_its_own() -> None:
+    tuner, restored = resumable(1, 1, 2), resumable(3)
+    run(tuner, 3)  # the user's two, and 1
+    generate(restored, [8, 9])
+    state = json.loads(json.dumps(tuner.state()))
+
+    restored.load_state(state)
+
+    assert json.loads(json.dumps(restored.state())) == state
+    assert run(restored, 1, first=3) == run(tuner, 1, first=3) == [2]
+
+
+def test_restored_tuner_goes_on_with_an_open_trial() -> None:
+    tuner, restored = resumable(1), resumable()
+    run(tuner, 2)
+    generate(tuner, [2])
+
+    restored.load_state(json.loads(json.dumps(tuner.state())))
+    restored.receive_trial_result(2, {"x": 1}, 5.0)
+    restored.trial_end(2, True)
+
+    inner = restored._tuner
+    assert isinstance(inner, ResumableTuner)
+    assert inner.results == [(1, 5.0)]
+    assert inner.ended == [(0, True)]

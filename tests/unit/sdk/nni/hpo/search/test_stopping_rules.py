@@ -140,6 +140,10 @@ def test_arguments_are_checked() -> None:
         TargetReached(math.nan)
     with pytest.raises(ValueError, match="bound must be > 0"):
         RegretBound(0.0)
+    with pytest.raises(ValueError, match="bound must be > 0 and finite"):
+        RegretBound(math.inf)
+    with pytest.raises(ValueError, match="every must be"):
+        RegretBound(0.5, every=0)
 
 
 def test_a_target_has_the_direction_of_the_search() -> None:
@@ -157,3 +161,17 @@ def test_a_target_of_another_direction_is_refused() -> None:
         StoppingMonitor([TargetReached(1.0, "minimize")], objectives_of("maximize"))
     with pytest.raises(ValueError, match="optimize_mode must be 'maximize' or 'minimize'"):
         TargetReached(1.0, "max")
+
+
+def test_equal_results_leave_nothing_to_gain() -> None:
+    results = [SearchResult(result.parameters, 2.0) for result in bowl(12)]
+
+    assert regret_upper_bound(results, SPACE) == 0.0
+
+
+def test_regret_bound_is_computed_at_every_fifth_result_from_the_tenth_on() -> None:
+    rule, results = RegretBound(1e9), bowl(20)
+
+    ends = [count for count in range(1, 21) if rule.reason(results[:count], SPACE)]
+
+    assert ends == [10, 15, 20]
