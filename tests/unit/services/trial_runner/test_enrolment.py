@@ -46,6 +46,20 @@ def test_request_survives_its_line() -> None:
     assert "secret" not in repr(REQUEST)
 
 
+@pytest.mark.parametrize("slots", [1, 10_000])
+@pytest.mark.parametrize("text", ["d", "d" * 200])
+def test_smallest_and_largest_values_are_accepted(slots: int, text: str) -> None:
+    request = EnrolmentRequest("secret", text, "machine", "host", "4.0.1", slots=slots)
+
+    assert request_from_line(request_to_line(request)) == request
+
+
+def test_request_of_an_older_version_has_one_slot() -> None:
+    line = request_to_line(REQUEST).replace(b', "slots": 3', b"")
+
+    assert request_from_line(line).slots == 1
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -54,6 +68,7 @@ def test_request_survives_its_line() -> None:
         b'{"pool": "desks"}\n',
         request_to_line(REQUEST).replace(b"3", b"0"),
         request_to_line(REQUEST).replace(b"3", b'"3"'),
+        request_to_line(REQUEST).replace(b"3", b"10001"),
         request_to_line(REQUEST).replace(b'"desks"', b'""'),
         request_to_line(REQUEST).replace(b"desks", b"d" * 201),
         request_to_line(REQUEST).replace(b'"desks"', b"7"),

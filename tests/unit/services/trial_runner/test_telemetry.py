@@ -108,6 +108,23 @@ def test_a_lost_attempt_is_an_error_with_its_reason() -> None:
     assert watched.figures()["nni_attempts_ended_total", ("lost",)] == 1
 
 
+def test_run_that_a_signal_has_killed_has_the_signal_and_no_exit_code() -> None:
+    watched = Watched()
+    watched.start()
+    exited = watched.tracer.spans
+    watched.exit()
+    by_itself = exited["attempt.run"].attributes
+    watched.start()
+    end = ProcessExited(watched.clock.now(), ExitCause.TIME_LIMIT, None, 9, "")
+    watched.telemetry.reported(WORK, end)
+    killed = watched.tracer.spans["attempt.run"].attributes
+
+    identity = {"nni.experiment_id": "e", "nni.trial_id": "t", "nni.attempt": 2}
+    assert by_itself == identity | {"nni.cause": "ended", "process.exit.code": 0}
+    assert killed == identity | {"nni.cause": "time limit", "nni.signal": 9}
+    assert watched.figures()["nni_attempts_ended_total", ("time_limit",)] == 1
+
+
 def test_a_trial_hangs_its_own_spans_below_its_run() -> None:
     assert Watched().telemetry.traceparent(WORK) == "e-5-attempt-2-run"
 

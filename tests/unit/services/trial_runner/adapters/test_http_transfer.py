@@ -53,6 +53,8 @@ async def sent(url: str, path: Path) -> None:
         ("503 Slow Down", UnavailableError),
         ("404 Not Found", NotFoundError),
         ("507 Insufficient Storage", ResourceExhaustedError),
+        ("413 Content Too Large", ResourceExhaustedError),
+        ("202 Accepted", UnavailableError),
     ],
 )
 async def test_refusal_of_the_store_is_an_error_to_act_on(
@@ -77,8 +79,30 @@ async def test_unavailable_store_is_named_without_the_signature(tmp_path: Path) 
     assert "secret" not in str(refusal.value)
 
 
-async def test_truncated_download_is_an_error(tmp_path: Path) -> None:
-    torn = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
+@pytest.mark.parametrize("status", ["200 OK", "201 Created", "204 No Content"])
+async def test_upload_is_over_with_any_success(tmp_path: Path, status: str) -> None:
+    path = write(tmp_path / "file", b"data")
+
+    async with answering(answer(status)) as url:
+        sending = asyncio.create_task(sent(url, path))
+        await asyncio.wait({sending})
+
+    assert sending.exception() is None
+
+
+async def test_refusal_shows_300_bytes_of_the_answer(tmp_path: Path) -> None:
+    path = write(tmp_path / "file", b"data")
+
+    async with answering(answer("503 Slow Down", b"#" * 301)) as url:
+        with pytest.raises(UnavailableError) as refusal:
+            await sent(url, path)
+
+    assert str(refusal.value).count("#") == 300
+
+
+@pytest.mark.parametrize("size_bytes", [5, 100])
+async def test_truncated_download_is_an_error(tmp_path: Path, size_bytes: int) -> None:
+    torn = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\nhalf" % size_bytes
 
     async with answering(torn) as url:
         with (tmp_path / "out").open("wb") as target, pytest.raises(UnavailableError):

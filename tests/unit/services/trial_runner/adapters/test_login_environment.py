@@ -1,7 +1,9 @@
 """Environment after the login scripts of a home, and the lines of a platform."""
 
 import os
+import select
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,28 @@ async def test_line_that_fails_is_named_with_its_own_words_and_tried_again(tmp_p
     assert (await known.load("")).variables["AFTER"] == "1"
 
 
+async def test_last_500_characters_of_a_failure_are_shown(tmp_path: Path) -> None:
+    line = "printf %0600d 0 >&2; false"
+
+    with pytest.raises(LaunchError) as failure:
+        await environments(tmp_path, [line]).load("")
+
+    shown = str(failure.value).partition("has failed: ")[2]
+    assert len(shown) == 500
+    assert shown.endswith(f"in the line {line}")
+
+
+async def test_lines_run_at_home_or_at_the_root_where_there_is_no_home(tmp_path: Path) -> None:
+    line = "export PLACE=$PWD"
+
+    found = [
+        (await environments(home, [line]).load("")).variables["PLACE"]
+        for home in (tmp_path, tmp_path / "missing")
+    ]
+
+    assert found == [str(tmp_path), "/"]
+
+
 async def test_line_that_ends_the_shell_is_a_failure(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="a line of the platform has failed"):
         await environments(tmp_path, ["exit 0"]).load("")
@@ -71,9 +95,13 @@ async def test_line_that_does_not_end_is_given_up(tmp_path: Path) -> None:
 
 
 async def test_program_left_in_the_background_is_not_waited_for(tmp_path: Path) -> None:
-    found = await environments(tmp_path, ["sleep 300 &"]).load("")
+    found = await environments(tmp_path, ["sleep 300 &", "export LEFT=$!"]).load("")
 
     assert found.variables["FROM_SSHD"] == "yes"
+    with suppress(ProcessLookupError):  # it has ended already
+        left = os.pidfd_open(int(found.variables["LEFT"]))
+        assert select.select([left], [], [], 30.0)[0]
+        os.close(left)
 
 
 async def test_broken_login_script_leaves_the_environment_of_the_agent(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ async def test_quota_of_the_experiment_reaches_the_agent(tmp_path: Path) -> None
             await exchange.of_attempt(ATTEMPT, checkpoints=True).put_file(checkpoint)
 
         assert await exchange.put_file(checkpoint)
+        assert await exchange.of_attempt(ATTEMPT).put_file(checkpoint)
 
 
 async def test_agents_write_named_outputs_only(tmp_path: Path) -> None:
@@ -77,10 +78,14 @@ async def test_content_comes_back_by_its_hash(tmp_path: Path) -> None:
         exchange = ManagerBlobExchange(channel, ())
 
         key = await exchange.put(b"content")
-        await exchange.fetch(key, tmp_path / "file")
+        again = await exchange.put(b"content")
+        await exchange.fetch(key, tmp_path / "new" / "file")
 
+        assert again == key
         assert await exchange.get(key) == b"content"
-        assert (tmp_path / "file").read_bytes() == b"content"
+        assert (tmp_path / "new" / "file").read_bytes() == b"content"
+        assert await exchange.exists(key)
+        assert not await exchange.exists(f"sha256/{'0' * 64}")
 
 
 async def test_output_of_a_trial_is_stored_under_its_name(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from svc_trial_runner.adapters.process_table import (
+    ChildList,
     ProcessEntry,
     ProcessSnapshot,
     ProcProcessTable,
@@ -92,7 +93,9 @@ def test_name_with_brackets_and_blanks_does_not_shift_the_fields(tmp_path: Path)
 
     assert found is not None
     assert (found.parent, found.group, found.session) == (os.getpid(), process.pid, process.pid)
-    assert found.start_time > 0
+    uptime_s = float(Path("/proc/uptime").read_text().split()[0])
+    age_s = uptime_s - found.start_time / os.sysconf("SC_CLK_TCK")
+    assert -1 < age_s < 3600
 
 
 def test_missing_process_has_no_entry_and_no_identity() -> None:
@@ -140,6 +143,29 @@ def test_signal_reaches_only_the_process_with_this_start_time() -> None:
         assert process.wait() == -signal.SIGKILL
 
 
+def test_signals_leave_no_descriptor_open() -> None:
+    with sleeper() as process:
+        identity = identity_of(process.pid)
+        assert identity is not None
+        before = len(list(Path("/proc/self/fd").iterdir()))
+
+        signal_exactly(replace(identity, start_time=1), signal.SIGTERM)
+        signal_exactly(identity, signal.SIGKILL)
+
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+def test_closed_list_of_children_is_empty() -> None:
+    children = ChildList()
+    with sleeper() as process:
+        listed = process.pid in children.pids()
+        children.close()
+        children.close()
+
+        assert children.pids() == []
+    assert listed
+
+
 def test_signal_to_an_ended_process_is_not_sent() -> None:
     with sleeper() as process:
         identity = identity_of(process.pid) or ProcessIdentity(0, 0)
@@ -153,7 +179,7 @@ def test_group_exists_until_its_last_member_has_ended() -> None:
     with sleeper() as process:
         before = group_exists(process.pid)
         signal_group(process.pid, signal.SIGKILL)
-        process.wait()
+        assert process.wait() == -signal.SIGKILL  # so no other signal was sent before
 
     assert before
     assert not group_exists(process.pid)

@@ -47,6 +47,17 @@ def test_use_counts_the_whole_tree(leader: ProcessIdentity) -> None:
     assert 0.1 < use.cpu_s < 60
 
 
+def test_waiting_process_has_used_no_cpu_time() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        identity = identity_of(process.pid)
+        assert identity is not None
+        use = ProcTrialUse().read(identity)
+        process.communicate(b"")
+
+    assert use is not None
+    assert use.cpu_s < 0.15
+
+
 def test_process_that_took_over_the_number_has_no_use(leader: ProcessIdentity) -> None:
     earlier = ProcessIdentity(leader.pid, leader.start_time - 1)
 
@@ -70,6 +81,12 @@ def test_lines_are_appended_and_forgotten(tmp_path: Path) -> None:
     trials.append(str(tmp_path), b"two\n")
 
     assert (tmp_path / RESOURCES).read_bytes() == b"one\ntwo\n"
+    assert (tmp_path / RESOURCES).stat().st_mode & 0o133 == 0
+    assert not [
+        link
+        for link in Path("/proc/self/fd").iterdir()
+        if os.path.realpath(link) == str(tmp_path / RESOURCES)
+    ]
     trials.forget(str(tmp_path))
     assert not (tmp_path / RESOURCES).exists()
     trials.forget(str(tmp_path))
@@ -106,11 +123,12 @@ def test_missing_folder_loses_the_line(tmp_path: Path) -> None:
 
 
 def test_memory_of_one_process_is_what_is_resident() -> None:
-    # It reserves 4 GiB, of which it touches nothing.
+    # It reserves 4 GiB, of which it touches nothing, and writes 40 MB.
     script = """
 import mmap, sys
 flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 data = mmap.mmap(-1, 4 << 30, flags, mmap.PROT_READ)
+resident = b"x" * 40_000_000
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -126,7 +144,7 @@ sys.stdin.read()
 
     assert use is not None
     assert use.processes == 1
-    assert 1 << 20 < use.memory_bytes < 1 << 30
+    assert 40_000_000 < use.memory_bytes < 1 << 30
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,62 @@ async def test_files_are_there_before_the_trial_starts(tmp_path: Path) -> None:
     output.cut()
 
 
+async def test_modes_of_the_files_let_others_read(tmp_path: Path) -> None:
+    opened(tmp_path).cut()
+
+    hidden = os.umask(0)
+    os.umask(hidden)
+    folder = tmp_path / "aaaaa"
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert modes["run.sh"] == 0o755 & ~hidden
+    assert modes["parameter.cfg"] == modes["stdout"] == modes["stderr"] == 0o644 & ~hidden
+
+
+async def test_log_is_a_link_where_a_file_cannot_have_two_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    for _ in range(2):
+        (tmp_path / "aaaaa/trial.log").unlink(missing_ok=True)
+        opened(tmp_path).cut()
+
+    assert (tmp_path / "aaaaa/trial.log").readlink() == Path("stdout")
+
+
+async def test_ended_output_holds_no_descriptor(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    output = opened(tmp_path)
+    output.launched()
+    writers = (output.stdout, output.stderr)
+    output.cut()
+    output.cut()
+
+    assert writers == (-1, -1)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+async def test_last_4096_bytes_of_stderr_are_its_tail(tmp_path: Path) -> None:
+    output = opened(tmp_path, limit_bytes=10_000)
+    os.write(output.stderr, b"x" * 5000)
+    output.cut()
+
+    assert output.stderr_tail() == "x" * 4096
+
+
+async def test_end_of_the_output_is_announced(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    ends: list[bool] = []
+    output.watch(lambda: ends.append(output.at_end.done()))
+
+    output.cut()
+
+    assert ends == [True]
+
+
 async def test_output_reaches_the_files_and_ends_with_its_writers(tmp_path: Path) -> None:
     output = opened(tmp_path)
     os.write(output.stdout, b"out\n")

@@ -4,6 +4,7 @@ import pytest
 
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_trial_runner.agent.log_files import LogFile, TrialLogReader
+from svc_trial_runner.domain.claims import AttemptKey
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 
@@ -40,6 +41,30 @@ async def test_running_trial_is_followed_to_its_end(bench: Bench) -> None:
 
     assert first == (0, b"one\n")
     assert rest == [(4, b"two\n")]
+
+
+async def test_long_output_comes_in_pieces_of_256_kib(bench: Bench) -> None:
+    file = bench.folder / EXPERIMENT / "trials/one/stdout"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(bytes(256 * 1024 + 1))
+    logs = TrialLogReader(bench.agent(), bench.folder)
+
+    pieces = logs.read(EXPERIMENT, "one", LogFile.STDOUT, offset=0, follow=False)
+
+    assert [(offset, len(data)) async for offset, data in pieces] == [(0, 262144), (262144, 1)]
+
+
+async def test_running_trial_is_not_followed_unless_asked(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "echo out; sleep 30"))
+    await bench.until_kind("one", "started")
+    logs = TrialLogReader(agent, bench.folder)
+
+    async with asyncio.timeout(WAIT_S):
+        await collected(logs)
+
+    agent.stop_trial(AttemptKey(EXPERIMENT, "one", 1))
+    assert (await bench.until_kind("one", "exited")).attempt == 1
 
 
 async def test_trial_that_never_ran_here_is_not_found(bench: Bench) -> None:
