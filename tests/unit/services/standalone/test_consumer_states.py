@@ -20,6 +20,27 @@ def test_a_damaged_state_is_not(data: bytes) -> None:
     assert not is_readable(data)
 
 
+HEAD = bytes([22, 1, 1, 1, 9, 9])
+"""Version 1: one message acknowledged, nine delivered; pending messages follow."""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        WHOLE[:-1],  # without the number of messages that were delivered again
+        HEAD,
+        HEAD + bytes([1, 100, 2, 0]),
+        HEAD + bytes([130, 1]) + bytes(1 + 2 * 130),  # 130 pending, two numbers of each
+        HEAD[:-1] + bytes([0x80] * 9 + [1]),  # a number of 64 bits
+        HEAD[:-1] + bytes([0x7F]),
+    ],
+    ids=["version 2", "no pending", "one pending", "many pending", "longest", "7 bits"],
+)
+def test_state_is_readable_only_as_long_as_it_is_whole(data: bytes) -> None:
+    assert is_readable(data)
+    assert not is_readable(data[:-1])
+
+
 def test_only_damaged_states_are_renamed(tmp_path: Path) -> None:
     states = {}
     for name, data in (("good", WHOLE), ("bad", WHOLE[:5])):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +60,20 @@ def test_run_beside_running_services_prints_their_addresses(
 
     assert "hush" not in capfd.readouterr().out
     lock.release()
+
+
+def test_run_uses_the_port_of_the_command_line(home: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        # A process of its own: the supervisor forbids its inspection, and redirects all logs.
+        arguments = [sys.executable, "-m", "svc_standalone", "run", "--port", str(port)]
+        done = subprocess.run(arguments, check=False, env={**os.environ, "NNI_HOME": str(home)})
+
+    assert done.returncode == 1
+    assert f"port {port} cannot be used" in (home / "log" / "supervisor.log").read_text()
 
 
 def test_down_without_services(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from svc_standalone.restarts import DELAYS_S, HEALTHY_S, RestartState
+from svc_standalone.restarts import HEALTHY_S, RestartState
 
 
 def test_first_end_has_no_delay() -> None:
@@ -10,11 +10,11 @@ def test_first_end_has_no_delay() -> None:
 def test_delay_grows_with_each_end_up_to_a_limit() -> None:
     state = RestartState()
     delays = []
-    for _ in range(len(DELAYS_S) + 2):
+    for _ in range(8):
         state = state.ended(ran_s=0.1)
         delays.append(state.delay_s)
 
-    assert delays == [*DELAYS_S, DELAYS_S[-1], DELAYS_S[-1]]
+    assert delays == [0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0]
 
 
 def test_delay_begins_anew_after_a_healthy_run() -> None:

@@ -14,6 +14,8 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     assert (settings.home, settings.http_port) == (tmp_path.resolve(), 0)
     assert settings.logs == tmp_path.resolve() / "log"
+    assert (settings.start_timeout_s, settings.hung_after_s) == (60.0, 60.0)
+    assert (settings.health_every_s, settings.stop_grace_s) == (2.0, 10.0)
 
 
 def test_home_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -40,3 +40,20 @@ def test_time_of_a_child_that_was_started_anew_counts_from_zero() -> None:
 
 def test_supervisor_that_was_stopped_itself_gives_its_children_their_time() -> None:
     assert given_up([(2.0, 0, {}), (200.0, 0, {}), (208.0, 0, {})]) is None
+
+
+def test_first_look_without_a_ready_child_is_no_progress() -> None:
+    assert given_up((now_s, 0, {}) for now_s in range(1, 400)) == 60
+
+
+def test_half_a_second_of_cpu_time_is_progress() -> None:
+    still = [(now_s, 0, {7: 0.5}) for now_s in range(30, 100)]
+
+    assert given_up([(7.0 * step, 0, {}) for step in range(4)] + still) == 90
+
+
+def test_process_id_that_is_used_again_takes_no_progress_from_others() -> None:
+    progress = StartProgress(16.0, 300.0, 8.0, 0.0)
+    looks = [(8.0, 0, {7: 5.0}), (16.0, 0, {7: 0.0, 8: 0.6}), (24.0, 0, {}), (32.0, 0, {})]
+
+    assert [progress.is_over(*look) for look in looks] == [False, False, False, True]
