@@ -23,3 +23,9 @@ def test_image_with_the_agent_of_an_earlier_nni_is_a_problem(image: str) -> None
 @pytest.mark.parametrize("image", ["", "nni/trial-runner:4.0", "example.org/msranni/nni-x"])
 def test_other_images_are_no_problem(image: str) -> None:
     assert image_problems("dockerImage", image) == []
+
+
+def test_long_image_is_shown_by_its_first_80_characters() -> None:
+    (problem,) = image_problems("dockerImage", "msranni/nni:" + "a" * 100)
+
+    assert problem.value == "msranni/nni:" + "a" * 68

@@ -30,3 +30,12 @@ def test_damaged_file_is_set_aside(tmp_path: Path, content: bytes) -> None:
 
     assert installation_id(tmp_path) == drawn
     assert any("damaged" in path.name for path in tmp_path.iterdir())
+
+
+def test_folder_in_place_of_the_file_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / INSTALLATION_FILE).mkdir()
+
+    drawn = installation_id(tmp_path)
+
+    assert installation_id(tmp_path) == drawn
+    assert any("damaged" in path.name for path in tmp_path.iterdir())

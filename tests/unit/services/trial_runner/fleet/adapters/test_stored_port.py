@@ -30,3 +30,10 @@ def test_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(PlatformError, match=r"cannot write the port to .*/file/port: "):
         write_port(tmp_path / "file" / "port", 8081)
+
+
+@pytest.mark.parametrize("port", [1, 65_535])
+def test_first_and_last_port_are_read(tmp_path: Path, port: int) -> None:
+    write_port(tmp_path / "port", port)
+
+    assert read_port(tmp_path / "port") == port

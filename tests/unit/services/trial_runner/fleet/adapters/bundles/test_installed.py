@@ -90,3 +90,16 @@ def test_fingerprint_stays_while_nothing_changes() -> None:
     assert fingerprint(needed("structlog")) == fingerprint(needed("structlog"))
     assert fingerprint(needed("nni-svc-common")) == fingerprint(needed("nni-svc-common"))
     assert fingerprint(needed("structlog")) != fingerprint(needed("nats-py"))
+
+
+@pytest.mark.parametrize(
+    ("name", "is_own"), [("nni", True), ("nni-proto", True), ("nnix", False), ("my-nni", False)]
+)
+def test_own_distributions_are_those_of_nni(name: str, *, is_own: bool) -> None:
+    assert NeededDistribution(name, "4.0").is_own is is_own
+
+
+def test_requirement_is_the_installed_version_or_the_rule() -> None:
+    assert NeededDistribution("a", "1.0", ">=1").requirement == "a==1.0"
+    assert NeededDistribution("a", "", ">=1").requirement == "a>=1"
+    assert fingerprint(NeededDistribution("a", "", ">=1")) == "a>=1"

@@ -69,3 +69,31 @@ def test_run_writes_its_error_for_a_log(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["--folder", str(tmp_path), "run", "one", "0" * 64], io.BytesIO()) == 1
 
     assert capsys.readouterr().err.startswith("ERROR: ")
+
+
+def test_end_of_a_log_has_16_kibibytes_unless_another_length_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "agents" / "one" / "agent.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("a" * 20_000 + "b" * 16 * 1024)
+    folder = ["--folder", str(tmp_path), "log", "one"]
+
+    assert main(folder, io.BytesIO()) == 0
+    usual = report(capsys)["log"]
+    assert main([*folder, "--bytes", "5"], io.BytesIO()) == 0
+
+    assert usual == "b" * 16 * 1024
+    assert report(capsys)["log"] == "bbbbb"
+
+
+def test_longest_end_of_a_log_has_256_kibibytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "agents" / "one" / "agent.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("a" + "b" * 256 * 1024)
+
+    main(["--folder", str(tmp_path), "log", "one", "--bytes", "1000000"], io.BytesIO())
+
+    assert report(capsys)["log"] == "b" * 256 * 1024

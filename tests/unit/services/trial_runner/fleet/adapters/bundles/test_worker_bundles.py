@@ -160,3 +160,51 @@ def test_what_the_fleet_could_not_send_is_installed_by_pip_where_there_is_one(
     unpack(folders, digest_of(content), io.BytesIO(content))
 
     assert (folders.bundle(digest_of(content)) / "site" / "late_thing.py").read_text() == "x = 1"
+
+
+def test_files_are_private_and_those_that_were_executable_stay_so(folders: WorkerFolders) -> None:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w:gz") as archive:
+        for name, mode in (("run", 0o755), ("data", 0o644)):
+            header = tarfile.TarInfo(name)
+            header.mode = mode
+            archive.addfile(header, io.BytesIO())
+        for _ in range(2):
+            header = tarfile.TarInfo("empty")
+            header.type = tarfile.DIRTYPE
+            archive.addfile(header)
+    content = target.getvalue()
+
+    unpack(folders, digest_of(content), io.BytesIO(content))
+
+    place = folders.bundle(digest_of(content))
+    modes = {one.name: one.stat().st_mode & 0o777 for one in place.iterdir() if one.is_file()}
+    assert modes == {"run": 0o700, "data": 0o600}
+    assert (place / "empty").is_dir()
+
+
+def test_file_that_a_bundle_has_twice_is_refused(folders: WorkerFolders) -> None:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w:gz") as archive:
+        for _ in range(2):
+            archive.addfile(tarfile.TarInfo("a"), io.BytesIO())
+    content = target.getvalue()
+
+    with pytest.raises(WorkerError, match="cannot be unpacked"):
+        unpack(folders, digest_of(content), io.BytesIO(content))
+
+
+def test_digest_of_a_damaged_bundle_is_shown_by_its_first_12_digits(
+    folders: WorkerFolders,
+) -> None:
+    with pytest.raises(WorkerError, match=f"are not those of {DIGEST[:12]}$"):
+        unpack(folders, DIGEST, io.BytesIO(b"cut"))
+
+
+def test_bundle_that_is_used_again_is_the_last_used_one(folders: WorkerFolders) -> None:
+    unpack(folders, DIGEST, io.BytesIO(CONTENT))
+    os.utime(folders.bundle(DIGEST), (1000, 1000))
+
+    unpack(folders, DIGEST, io.BytesIO(b""))
+
+    assert folders.bundle(DIGEST).stat().st_mtime > 1000

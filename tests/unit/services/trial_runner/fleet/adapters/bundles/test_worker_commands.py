@@ -228,3 +228,46 @@ def test_command_that_did_not_run_says_what_the_shell_said() -> None:
 def test_program_is_small_and_the_same_each_time() -> None:
     assert worker_program() == worker_program()
     assert len(worker_program()) < 100_000
+
+
+def test_agents_have_ten_seconds_to_end_unless_another_time_is_given() -> None:
+    commands = WorkerCommands("/nni", interpreter="/usr/bin/python3")
+
+    for line in (commands.stop(["a"]), commands.remove(["a"]), commands.clean("a-")):
+        assert "--grace 10.0" in line.line
+    assert "--grace 3.0" in commands.stop(["a"], 3.0).line
+    assert "--bundles" not in commands.clean("a-").line
+
+
+def test_line_of_a_script_has_the_known_interpreter_or_the_usual_one() -> None:
+    commands = WorkerCommands("/a b", "/opt/py")
+
+    assert commands.run_line("x", "d1").startswith("exec python3 -I -S '/a b'/bundles/d1/run.py ")
+    known = commands.with_interpreter("/opt/py/python3")
+    assert known.run_line("x", "d1").startswith("exec /opt/py/python3 -I -S ")
+    assert known.python_path == "/opt/py"
+
+
+def test_home_itself_may_be_the_folder() -> None:
+    assert '--folder "$HOME" ' in WorkerCommands("~", interpreter="p").run_line("x", "d1")
+
+
+def test_machine_without_any_python_names_none() -> None:
+    with pytest.raises(WorkerFailure, match=r"has no Python >= 3\.11 on its PATH$"):
+        read_report(CommandResult(b"\n", b"", 97), "lab7")
+
+
+def test_long_words_of_a_machine_are_shortened_to_500_characters() -> None:
+    with pytest.raises(WorkerFailure) as failed:
+        read_report(CommandResult(b"", b"a" * 600 + b"b" * 500, 1), "lab7")
+    with pytest.raises(WorkerFailure) as old:
+        read_report(CommandResult(b"c" * 500 + b"d" * 600, b"", 97), "lab7")
+
+    assert failed.value.message == f"a command on lab7 ended with 1: {'b' * 500}"
+    assert not failed.value.permanent
+    assert old.value.message.endswith(f"(found: {'c' * 500})")
+
+
+def test_output_is_shown_if_there_are_no_errors() -> None:
+    with pytest.raises(WorkerFailure, match="ended with None: it was cut"):
+        read_report(CommandResult(b"it was cut\n"))

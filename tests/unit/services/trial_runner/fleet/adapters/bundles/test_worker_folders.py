@@ -111,3 +111,55 @@ def test_other_error_may_be_gone_at_another_try() -> None:
     error = file_error(OSError(errno.EIO, "Input/output error"), Path("/data/nni"))
 
     assert (error.code, error.permanent) == ("file_error", False)
+
+
+def test_long_name_is_shown_by_its_first_80_characters() -> None:
+    with pytest.raises(WorkerError, match=f"^'{'/' * 80}' cannot be") as caught:
+        checked_word("/" * 100)
+
+    assert (caught.value.code, caught.value.permanent) == ("bad_name", True)
+
+
+def test_link_to_a_folder_is_removed_alone(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "file").touch()
+
+    remove_folder(tmp_path / "link")
+    remove_folder(tmp_path / "file")
+
+    assert [one.name for one in tmp_path.iterdir()] == ["target"]
+
+
+def test_names_are_those_of_folders(tmp_path: Path) -> None:
+    folders = WorkerFolders(str(tmp_path))
+    folders.open()
+    folders.open()
+    folders.agent("b").mkdir()
+    folders.agent("a").mkdir()
+    folders.agent("file").touch()
+    folders.agent("link").symlink_to(folders.agent("a"))
+
+    assert folders.names() == ["a", "b"]
+    assert WorkerFolders(str(tmp_path / "none")).names() == []
+
+
+def test_file_that_is_no_mapping_counts_as_missing(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[1]")
+
+    assert read_fields(tmp_path / "a.json") == {}
+
+
+def test_error_without_a_path_names_the_folder() -> None:
+    error = file_error(OSError(errno.EIO, "broken"), Path("/data/nni"))
+
+    assert "/data/nni" in error.message
+    assert error.message.endswith(": broken")
+
+
+def test_folder_that_only_a_group_may_write_to_is_closed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o775)
+
+    make_private(tmp_path)
+
+    assert tmp_path.stat().st_mode & 0o777 == 0o755

@@ -58,3 +58,22 @@ def test_last_used_bundle_comes_first(tmp_path: Path) -> None:
     (folders.bundles / ".new-draft").mkdir()
 
     assert unpacked_bundles(folders) == ["new", "old"]
+
+
+def test_probe_has_the_figures_of_the_system(tmp_path: Path) -> None:
+    facts = probe(WorkerFolders(str(tmp_path / "nni")))
+
+    space = os.statvfs(tmp_path)
+    assert facts["cores"] == os.cpu_count()
+    assert facts["noexec"] is bool(space.f_flag & os.ST_NOEXEC)
+    assert (facts["free_files"] is None) is (space.f_files == 0)
+    assert (facts["home"], facts["host"]) == (str(Path.home()), os.uname().nodename)
+    assert (facts["system"], facts["machine"]) == ("Linux", os.uname().machine)
+
+
+def test_key_of_a_machine_has_32_digits_of_its_id_at_most() -> None:
+    assert len(machine_key().rpartition(":")[2]) in {0, 32}
+
+
+def test_folder_that_is_missing_has_no_bundles(tmp_path: Path) -> None:
+    assert unpacked_bundles(WorkerFolders(str(tmp_path / "none"))) == []

@@ -11,6 +11,7 @@ import pytest
 
 from svc_trial_runner.fleet.adapters.bundles.worker_processes import (
     MARK,
+    has_ended,
     kill_marked,
     marked,
     runs,
@@ -76,3 +77,13 @@ def test_processes_of_an_agent_are_found_by_their_mark_and_killed(
 
 def test_wait_ends_at_its_limit() -> None:
     assert not wait_until(lambda: False, 0)
+
+
+@pytest.mark.parametrize("pid", [0, -1])
+def test_number_that_no_process_has_does_not_run(pid: int) -> None:
+    started = start_time(os.getpid()) or 0
+
+    assert not runs(pid, started)
+    assert has_ended(pid, started)
+    assert runs(os.getpid(), started)
+    assert not has_ended(os.getpid(), started)

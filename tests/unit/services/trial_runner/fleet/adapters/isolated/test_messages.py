@@ -107,3 +107,8 @@ def test_leftovers_survive_the_way() -> None:
     found = [Leftover("gpus", ("nni-0123abcd-gpus-1",), "slurm"), Leftover("desks")]
 
     assert read_leftovers(through_json(write_leftovers(found))) == found
+
+
+def test_long_text_is_shown_by_its_first_80_characters() -> None:
+    with pytest.raises(PlatformError, match=f"^'{'a' * 80}' is no name"):
+        read_names(["a" * 100])

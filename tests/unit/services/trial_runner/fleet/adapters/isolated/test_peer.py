@@ -176,10 +176,22 @@ async def test_message_that_is_too_long_ends_the_connection() -> None:
     own, other = socket.socketpair()
     caller = await Peer.open(own, echo)
     with other:
-        other.sendall((LIMIT_BYTES + 1).to_bytes(4))
+        other.sendall((64 * 1024 * 1024 + 1).to_bytes(4))
 
         await asyncio.wait_for(caller.run(), 30)
 
     with pytest.raises(PeerGoneError):
         await caller.call("agents")
     await caller.aclose()
+
+
+async def test_words_of_an_error_are_shortened_to_1000_characters() -> None:
+    async def fail(method: str, params: Any) -> Any:
+        raise ValueError("a" * 2000)
+
+    async with peers(fail) as (caller, _):
+        with pytest.raises(PlatformError) as caught:
+            await caller.call("launch")
+
+    assert caught.value.message == "ValueError: " + "a" * 988
+    assert not caught.value.permanent

@@ -156,3 +156,25 @@ def test_command_of_the_worker_has_a_limit(world: Machines, machine: Machine) ->
 
     with pytest.raises(MachineError, match=r"does not answer a command within 0\.2 s"):
         over(world, machine, lambda one: call_worker(machine, one, command, 0.2))
+
+
+@pytest.mark.parametrize(
+    ("code", "field", "value"),
+    [
+        ("no_python", "pythonPath", "/opt/py"),
+        ("wrong_python", "pythonPath", "/opt/py"),
+        ("disk_full", "folder", "/nni"),
+        ("not_writable", "folder", "/nni"),
+        ("odd", "host", "box"),
+    ],
+)
+def test_error_of_the_worker_shows_the_value_of_its_field(
+    code: str, field: str, value: str
+) -> None:
+    machine = Machine(3, "box", "ann", python_path="/opt/py", folder="/nni")
+
+    for permanent in (True, False):
+        failure = WorkerFailure(code, "words", "remedy", permanent=permanent)
+        found = worker_error(machine, failure)
+        assert (found.field, found.value) == (f"machineList[3].{field}", value)
+        assert (found.remedy, found.permanent) == ("remedy", permanent)

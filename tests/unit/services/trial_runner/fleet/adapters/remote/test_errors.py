@@ -2,6 +2,7 @@
 
 import errno
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -86,3 +87,46 @@ def test_names_of_servers_have_a_port_unless_it_is_the_usual_one() -> None:
     assert known_host_name("box", 2222) == "[box]:2222"
     assert ssh_command(MACHINE) == "ssh -p 2222 ann@box"
     assert ssh_command(Machine(0, "box", "ann")) == "ssh ann@box"
+
+
+@pytest.mark.parametrize(
+    ("error", "permanent"),
+    [
+        (asyncssh.HostKeyNotVerifiable("a"), True),
+        (asyncssh.KeyExchangeFailed("a"), True),
+        (asyncssh.ConfigParseError("a"), True),
+        (asyncssh.ConnectionLost("a"), False),
+        (asyncssh.ChannelOpenError(1, "a"), False),
+        (ConnectionRefusedError(111, "a"), False),
+        (socket.gaierror(-2, "a"), False),
+        (TimeoutError(), False),
+        (OSError(errno.EPERM, "a"), False),
+        (ValueError("a"), False),
+    ],
+)
+def test_only_what_a_person_has_to_change_is_permanent(
+    error: Exception, *, permanent: bool
+) -> None:
+    assert connection_error(MACHINE, error).permanent is permanent
+
+
+@pytest.mark.parametrize(
+    ("machine", "field", "value"),
+    [
+        (Machine(0, "box", "ann", key_file=Path("/k")), "sshKeyFile", "/k"),
+        (Machine(0, "box", "ann", password="secret-1", key_file=Path("/k")), "sshKeyFile", "/k"),
+        (Machine(0, "box", "ann", password="secret-1"), "password", ""),
+        (Machine(0, "box", "ann"), "user", "ann"),
+    ],
+)
+def test_refused_login_shows_the_key_file_or_the_user(
+    machine: Machine, field: str, value: str
+) -> None:
+    problem = connection_error(machine, asyncssh.PermissionDenied("no")).problem()
+
+    assert (problem.field, problem.value) == (f"machineList[0].{field}", value)
+
+
+@pytest.mark.parametrize("number", [errno.ENETUNREACH, errno.ENETDOWN])
+def test_network_that_is_away_is_a_machine_that_does_not_answer(number: int) -> None:
+    assert "does not answer" in connection_error(MACHINE, OSError(number, "away")).rule

@@ -81,3 +81,41 @@ def test_files_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
     own.touch()
 
     assert known_hosts_files([str(tmp_path / "none"), str(tmp_path)], own) == [str(own)]
+
+
+def test_changed_key_at_the_usual_port_is_refused(tmp_path: Path, key: "asyncssh.SSHKey") -> None:
+    file = tmp_path / "known"
+    file.write_text(line_of(key, "box"))
+    check = HostKeyCheck(Machine(0, "box", "ann"), [str(file)], tmp_path / "accepted")
+    other = asyncssh.generate_private_key("ssh-ed25519").convert_to_public()
+
+    assert not check.accepts("box", "10.0.0.1", 22, other)
+
+    assert check.error is not None
+    assert check.error.permanent
+    assert "-R 'box'" in check.error.remedy
+
+
+def test_unknown_key_may_become_known(tmp_path: Path, key: "asyncssh.SSHKey") -> None:
+    file = tmp_path / "known"
+    file.write_text(line_of(key, "other"))
+    check = HostKeyCheck(STRICT, [str(file)], tmp_path / "accepted")
+
+    assert not check.accepts("box", "10.0.0.1", 2222, key)
+
+    assert check.error is not None
+    assert not check.error.permanent
+    assert "an unknown host key" in check.error.rule
+
+
+def test_accepted_keys_are_appended(tmp_path: Path, key: "asyncssh.SSHKey") -> None:
+    file = tmp_path / "accepted"
+    check = HostKeyCheck(ACCEPTING, [], file)
+
+    for host in ("box", "other"):
+        assert check.accepts(host, "10.0.0.1", 2222, key)
+
+    assert [line.partition(" ")[0] for line in file.read_text().splitlines()] == [
+        "[box]:2222",
+        "[other]:2222",
+    ]
