@@ -1,5 +1,6 @@
 """The fold of the log: commands for a host, and reports that are new."""
 
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -621,6 +622,27 @@ def test_experiment_without_a_requested_algorithm_wants_no_host() -> None:
     assert (state.generation, state.wants_host, state.idle) == (0, False, False)
     assert state.take_commands() == []
     assert state.new_reports(answers.Done(Position(2, 0))) == []
+
+
+def test_configurations_of_running_trials_are_released_at_the_end_of_the_log() -> None:
+    class Payload(str):
+        """Parameters to which a weak reference is possible."""
+
+        __slots__ = ("__weakref__",)
+
+    def replay(parameters: Payload) -> Log:
+        log = Log()
+        log.add(*answered(0), events.TrialScheduled("t1", 1, parameters, customized=True))
+        log.live()
+        return log
+
+    payload = Payload("p1")
+    released = weakref.ref(payload)
+    log = replay(payload)
+    del payload
+
+    assert released() is None
+    assert not log.state.idle
 
 
 def test_changes_by_the_user_are_sent_to_a_running_algorithm() -> None:
