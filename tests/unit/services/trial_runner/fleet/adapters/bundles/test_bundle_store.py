@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -237,3 +238,35 @@ def test_agent_says_that_its_settings_are_wrong(unpacked: Path, tmp_path: Path) 
 
     assert done.returncode == 2
     assert "--settings" in done.stderr
+
+
+def test_bundle_is_named_by_python_platform_inputs_and_content(tmp_path: Path) -> None:
+    python = f"cp{PYTHON[0]}{PYTHON[1]}"
+
+    complete, partial = packed_bundle(tmp_path), packed_bundle(tmp_path, OTHER_TAG)
+
+    assert re.fullmatch(
+        rf"nni-agent-{python}-{TAG}-[0-9a-f]{{12}}-[0-9a-f]{{64}}\.tar\.gz", complete.name
+    )
+    assert partial.name.startswith(f"nni-agent-{python}-{OTHER_TAG}-partial-")
+
+
+def test_members_have_no_time_and_one_mode() -> None:
+    target = io.BytesIO()
+
+    pack_files({"a": b"1"}, target)
+
+    assert target.getvalue()[4:8] == bytes(4)  # the time of gzip
+    target.seek(0)
+    with tarfile.open(fileobj=target) as archive:
+        (member,) = archive.getmembers()
+    assert (member.mode, member.mtime, member.size) == (0o644, 0, 1)
+
+
+def test_bundle_that_is_used_again_is_the_last_used_one(tmp_path: Path) -> None:
+    bundle = packed_bundle(tmp_path)
+    os.utime(bundle, (1000, 1000))
+
+    packed_bundle(tmp_path)
+
+    assert bundle.stat().st_mtime > 1000
