@@ -443,3 +443,34 @@ def test_run_times_reach_a_cost_aware_tuner_and_a_replay_repeats_its_proposals()
     assert len(timed) == 9
     assert timed == cost_aware_proposals(timed=True)
     assert timed != cost_aware_proposals(timed=False)
+
+
+@pytest.mark.parametrize(
+    ("own", "over"), [({"own": True}, True), ({"own": False}, False), ({}, False)]
+)
+def test_results_of_the_search_itself_count_for_its_stopping_rules(
+    own: dict[str, bool], over: bool
+) -> None:
+    samples = [{"parameter": {"x": 0.1 * n}, "value": 1.0} for n in range(4)]
+    data = {"op": "import_data", "position": [1, 5], "data": samples, **own}
+
+    said = run(initialize(plan={"stop": {"no_improvement": 2}}), data, generate("r", 0))
+
+    assert (not said[-1]["parameters"]) is over
+    assert said[-1]["exhausted"] is over
+
+
+def test_checkpoint_of_another_plan_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, unused = tmp_path / "algorithm.json", tmp_path / "unused.json"
+    caplog.set_level("INFO")
+    plan = {"duplicates": "reuse"}
+    replay(history(path, RESULTS))
+    first, *rest = history(path, RESULTS)
+    anew, *_ = history(unused, RESULTS)
+
+    proposed = replay([{**first, "plan": plan}, *rest])
+
+    assert proposed == replay([{**anew, "plan": plan}, *rest])
+    assert "restored from its checkpoint" not in caplog.text

@@ -223,3 +223,50 @@ def test_seed_of_a_custom_class_is_that_of_both_global_generators(seed: int) -> 
     legacy = np.random.RandomState(7)
     assert drawn == (random.Random(seed).random(), legacy.random())
     assert untouched == legacy.random()
+
+
+@pytest.mark.parametrize(
+    ("class_args", "mode"),
+    [({"R": 3}, "maximize"), ({"R": 3, "optimize_mode": "maximize"}, "minimize")],
+)
+def test_advisor_of_a_custom_class_gets_a_mode_only_if_it_has_one(
+    class_args: dict[str, Any], mode: str
+) -> None:
+    plan = {"objectives": [{"metric": "loss", "mode": "minimize"}]}
+    config = {"class_name": "nni.hpo.advisors.hyperband.Hyperband", "class_args": class_args}
+
+    assert planned_advisor(config, plan, 1)._mode == mode
+
+
+def test_mode_of_an_assessor_that_the_user_gave_stays() -> None:
+    plan = {"objectives": [{"metric": "loss", "mode": "minimize"}]}
+    config = {"name": "Medianstop", "class_args": {"optimize_mode": "maximize"}}
+    assessor = planned_assessor(config, plan, 1)
+    assessor.assess_trial("done", [{"loss": 1.0}])
+    assessor.trial_end("done", True)
+
+    assert assessor.assess_trial("above", [{"loss": 5.0}]) is AssessResult.Good
+    assert assessor.assess_trial("below", [{"loss": 0.5}]) is AssessResult.Bad
+
+
+def test_an_assessor_judges_by_the_first_of_several_objectives() -> None:
+    plan = {
+        "objectives": [
+            {"metric": "loss", "mode": "minimize"},
+            {"metric": "size", "mode": "maximize"},
+        ]
+    }
+    assessor = planned_assessor({"name": "Medianstop", "class_args": {}}, plan, 1)
+    assessor.assess_trial("done", [{"loss": 1.0, "size": 1.0}])
+    assessor.trial_end("done", True)
+
+    assert assessor.assess_trial("above", [{"loss": 5.0, "size": 5.0}]) is AssessResult.Bad
+    assert assessor.assess_trial("below", [{"loss": 0.5, "size": 0.5}]) is AssessResult.Good
+
+
+@pytest.mark.parametrize(("cost", "count"), [(5, 1), (6, 4)])
+def test_results_beyond_a_limit_of_a_plan_do_not_reach_the_target(cost: int, count: int) -> None:
+    plan = {"constraints": [{"metric": "cost", "max": 5}], "stop": {"target": 0}}
+    tuner = tuner_of("Random", plan, optimize_mode="maximize")
+
+    assert len(play(tuner, lambda x: {"default": x, "cost": cost}, 4)) == count

@@ -69,6 +69,14 @@ def test_named_class_is_imported() -> None:
     assert json.loads(answers.getvalue()) == {"ok": True, "lookahead": True}
 
 
+def test_kind_without_lookahead_has_none() -> None:
+    answers = io.StringIO()
+
+    run_check(io.StringIO(json.dumps({"kind": "assessor", "name": "Medianstop"})), answers)
+
+    assert json.loads(answers.getvalue()) == {"ok": True, "lookahead": False}
+
+
 def test_importance_of_an_architecture_search_is_that_of_its_choices() -> None:
     space = {
         "width": {"_type": "choice", "_value": [8, 16], "kind": "value"},

@@ -1,5 +1,6 @@
 """Driver of tuners and assessors."""
 
+import json
 from typing import Any, ClassVar
 
 import pytest
@@ -345,3 +346,116 @@ def test_end_carries_the_run_time_for_a_tuner_that_learns_it(
         ("end", 0, True, {"trial_job_id": "t", **known}),
         ("end", 1, True, {"trial_job_id": "u"}),
     ]
+
+
+class StatefulTuner(Recorder):
+    def state(self) -> dict[str, Any]:
+        return {"tuner": 1}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.calls.append(("loaded", state))
+
+
+class StatefulAssessor(RecordingAssessor):
+    def state(self) -> dict[str, Any]:
+        return {"assessor": 2}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.loaded = state
+
+
+class StatefulBench:
+    """Driver of a tuner and an assessor that can be saved."""
+
+    def __init__(self, space: Any) -> None:
+        self.tuner, self.assessor = StatefulTuner(), StatefulAssessor()
+        self.said: list[dict[str, Any]] = []
+        self.hosting = TunerDriver(self.tuner, self.assessor, {"algorithm": "R"}, self.said.append)
+        self.hosting.initialize(space)
+
+
+def saved(bench: StatefulBench) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads(json.dumps(bench.hosting.snapshot()))
+    return state
+
+
+def test_first_space_and_later_ones_reach_the_tuner() -> None:
+    bench = StatefulBench({"x": 1})
+
+    bench.hosting.update_search_space({"y": 2})
+
+    assert bench.tuner.calls == [("space", {"x": 1}), ("space", {"y": 2})]
+    assert saved(bench)["search_space"] == {"y": 2}
+
+
+def test_restored_driver_is_equal_and_repeats_stops_and_requests() -> None:
+    bench, restored = StatefulBench({"x": 1}), StatefulBench({"old": 0})
+    bench.hosting.generate([0, 1])
+    bench.hosting.metric(report(1.0, final=True))
+    for value in (5, 6, -1):
+        bench.hosting.metric(report(value))
+    state = saved(bench)
+
+    restored.hosting.restore(state)
+
+    assert restored.tuner.calls[1:] == [("space", {"x": 1}), ("loaded", {"tuner": 1})]
+    assert restored.assessor.loaded == {"assessor": 2}
+    assert restored.said == [{"stop": "t"}]
+    assert saved(restored) == state
+    repeated = restored.hosting.repeat([0, 7])
+    assert repeated.parameters == ((0, {"n": 0}, {"algorithm": "R", "results": 1}),)
+    assert repeated.exhausted
+    assert not restored.hosting.repeat([0, 1]).exhausted
+
+
+def test_restored_driver_assesses_only_histories_that_have_grown() -> None:
+    bench, restored = StatefulBench({}), StatefulBench({})
+    for value in (5, 6):
+        bench.hosting.metric(report(value))
+
+    restored.hosting.restore(saved(bench))
+    for value in (7, 8, 9):
+        restored.hosting.metric(report(value, attempt=2))
+
+    assert restored.tuner.calls == [("space", {}), ("loaded", {"tuner": 1})]
+    assert restored.assessor.seen == [[7, 8, 9]]
+
+
+def test_stop_of_a_trial_that_has_ended_is_not_sent_again() -> None:
+    bench, restored = StatefulBench({}), StatefulBench({})
+    bench.hosting.generate([0])
+    bench.hosting.metric(report(-1))
+    bench.hosting.trial_end(TrialEndCommand("t", 0, "EARLY_STOPPED", customized=False))
+
+    restored.hosting.restore(saved(bench))
+
+    assert restored.said == []
+    assert not restored.hosting.knows(0)
+
+
+@pytest.mark.parametrize(
+    ("tuner", "assessor", "resumable"),
+    [
+        (StatefulTuner(), None, True),
+        (StatefulTuner(), StatefulAssessor(), True),
+        (Recorder(), None, False),
+        (Recorder(), StatefulAssessor(), False),
+        (StatefulTuner(), RecordingAssessor(), False),
+    ],
+)
+def test_state_is_known_if_that_of_all_parts_is(
+    tuner: Tuner, assessor: Assessor | None, resumable: bool
+) -> None:
+    driver = TunerDriver(tuner, assessor, {"algorithm": "R"}, list[Any]().append)
+
+    assert (driver.snapshot() is not None) is resumable
+
+
+def test_driver_of_a_deferred_trial_has_no_state() -> None:
+    bench = StatefulBench({})
+    bench.tuner.plan = lambda _: DEFERRED
+    bench.hosting.generate([0])
+    bench.tuner.plan = lambda _: {}
+    bench.hosting.generate([1])
+
+    assert bench.hosting.snapshot() is None
