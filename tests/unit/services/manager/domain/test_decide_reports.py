@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from svc_common.experiment_events.causes import (
     StopReason,
 )
 from svc_manager.domain import events, inputs
-from svc_manager.domain.checkpoints import TrialCheckpoint
+from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.decide_reports import FALSE_START_LIMIT, GAP_LIMIT_MS, is_affected
 from svc_manager.domain.effects import PublishAgain, PublishTask, SendDrop, SendStop
 from svc_manager.domain.experiment import Budget, ExperimentSettings
@@ -63,9 +65,9 @@ def test_an_attempt_of_which_reports_stay_missing_is_lost_without_blame() -> Non
     lab = Lab()
     trial = lab.running()
     lab.report(trial, 2, exited())
-    assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + GAP_LIMIT_MS
+    assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + 30_000
 
-    lab.now_ms += GAP_LIMIT_MS - 1
+    lab.now_ms += 29_999
     assert lab.notification(inputs.Tick()) == []
     lab.now_ms += 1
     lab.notification(inputs.Tick())
@@ -302,6 +304,56 @@ def test_the_last_intermediate_of_an_early_stopped_trial_counts_if_asked() -> No
     assert trial.final.numbers == 0.2
 
 
+@pytest.mark.parametrize(
+    ("included", "advised", "reported", "result"),
+    [
+        (True, True, None, 0.1),
+        (True, True, 0.9, 0.9),
+        (True, False, None, None),
+        (False, True, None, None),
+    ],
+    ids=["promoted", "has a result", "not stopped", "not asked for"],
+)
+def test_an_intermediate_counts_only_for_a_stopped_trial_without_a_result(
+    included: bool, advised: bool, reported: float | None, result: float | None
+) -> None:
+    lab = Lab(settings=ExperimentSettings(include_intermediate_results=included))
+    trial = lab.running()
+    lab.report(trial, 1, intermediate(0.1, sequence=4))
+    if reported is not None:
+        lab.report(trial, 2, final(reported))
+    if advised:
+        lab.notification(inputs.StopAdvice(trial.id, ""))
+
+    end = exited(None, ExitCause.STOPPED) if advised else exited()
+    lab.report(trial, trial.report_sequence + 1, end)
+
+    assert trial.state.name == ("EARLY_STOPPED" if advised else "SUCCEEDED")
+    assert (None if trial.final is None else trial.final.numbers) == result
+    assert trial.final is None or trial.final.sequence == 0
+
+
+@pytest.mark.parametrize(("code", "kept"), [(0, True), (1, False)])
+def test_only_a_successful_trial_leaves_its_checkpoint(code: int, *, kept: bool) -> None:
+    lab = Lab()
+    trial = lab.running()
+    checkpoint = SavedCheckpoint("/folder", "c" * 64, 5)
+
+    lab.report(trial, 1, replace(exited(code), checkpoint=checkpoint))
+
+    assert lab.experiment.checkpoints == ({"/folder": checkpoint} if kept else {})
+
+
+def test_the_end_of_a_lost_trial_follows_its_last_report() -> None:
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=0))
+    trial = lab.running()
+    lab.report(trial, 1, intermediate(0.1))
+
+    lab.notification(inputs.AgentGone("r1", LossReason(LossCause.AGENT_SILENT)))
+
+    assert [end.report_sequence for end in ends(lab)] == [2]
+
+
 def test_stop_advice_for_a_trial_that_is_over_changes_nothing() -> None:
     lab = Lab()
     trial = lab.running()
@@ -505,10 +557,71 @@ def test_a_missed_order_is_sent_again() -> None:
 def test_an_agent_that_holds_what_it_should_is_left_alone() -> None:
     lab = Lab()
     trial = lab.running()
+    seen = inputs.AgentSeen("r1", (inputs.HeldAttempt(trial.id, 1, "claim"),))
 
-    assert not is_affected(
-        lab.experiment, inputs.AgentSeen("r1", (inputs.HeldAttempt(trial.id, 1, "claim"),))
-    )
+    assert is_affected(lab.experiment, seen) is False
+
+
+@pytest.mark.parametrize(
+    ("trial_id", "attempt", "claim_id"),
+    [("zzzzz", 1, "claim"), ("", 2, "claim"), ("", 1, "other")],
+    ids=["unknown trial", "another attempt", "another claim"],
+)
+def test_an_agent_that_holds_a_foreign_attempt_is_affected(
+    trial_id: str, attempt: int, claim_id: str
+) -> None:
+    lab = Lab()
+    trial = lab.running()
+    held = inputs.HeldAttempt(trial_id or trial.id, attempt, claim_id)
+
+    assert is_affected(lab.experiment, inputs.AgentSeen("r1", (held,))) is True
+
+
+@pytest.mark.parametrize("is_silent", [True, False], ids=["unknown", "to be stopped"])
+def test_an_agent_whose_attempt_is_to_change_is_affected(*, is_silent: bool) -> None:
+    lab = Lab()
+    trial = lab.running()
+    seen = inputs.AgentSeen("r1", (inputs.HeldAttempt(trial.id, 1, "claim"),))
+    if is_silent:
+        lab.notification(inputs.AgentSilent("r1"))
+    else:
+        lab.command(inputs.KillTrial(trial.id))
+
+    assert is_affected(lab.experiment, seen) is True
+
+
+GONE = LossReason(LossCause.AGENT_RESTARTED)
+
+
+def test_an_attempt_that_a_restarted_agent_does_not_hold_is_lost() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.notification(inputs.AttemptGone(inputs.HeldAttempt(trial.id, 1, "claim"), GONE))
+
+    assert (trial.state, trial.attempt) == (TrialState.WAITING, 2)
+    assert events.TrialLost(trial.id, 1, GONE, command_failed=False) in lab.last
+
+
+@pytest.mark.parametrize(
+    ("attempt", "claim_id", "is_over"),
+    [(2, "claim", False), (1, "other", False), (1, "claim", True)],
+    ids=["another attempt", "another claim", "ended trial"],
+)
+def test_only_the_current_attempt_is_lost_by_a_restart(
+    attempt: int, claim_id: str, *, is_over: bool
+) -> None:
+    lab = Lab()
+    trial = lab.running()
+    if is_over:
+        lab.finish(trial)
+
+    held = inputs.HeldAttempt(trial.id, attempt, claim_id)
+    unknown = inputs.HeldAttempt("zzzzz", 1, "claim")
+
+    assert lab.notification(inputs.AttemptGone(held, GONE)) == []
+    assert lab.notification(inputs.AttemptGone(unknown, GONE)) == []
+    assert trial.attempt == 1
 
 
 def test_the_best_value_follows_the_mode_and_ignores_what_is_no_number() -> None:
