@@ -135,3 +135,13 @@ def test_trial_without_intermediate_results_is_not_compared() -> None:
     curves = curves_of(([], 9.0), ([1.0], 0.5))
 
     assert curves.estimate([1.0, 1.0]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("values", "finals", "estimate"),
+    [([1.0, 2.0], [5.0, 5.0], 7.0), ([1.0, 1.0], [5.0, 6.0], 9.0)],
+)
+def test_distance_counts_as_it_is_where_all_results_are_equal(
+    values: list[float], finals: list[float], estimate: float
+) -> None:
+    assert estimated_final(4.0, np.array(values), np.array(finals)) == estimate

@@ -140,3 +140,12 @@ def test_scale_does_not_change_without_evidence() -> None:
         model.update(inputs[:count], np.full(count, 2.0))
 
     assert model.scale == 0
+
+
+def test_reset_model_has_no_hyperparameters() -> None:
+    model = new()
+    model.update(*results(15))
+
+    model.reset()
+
+    assert model.state() == new().state()

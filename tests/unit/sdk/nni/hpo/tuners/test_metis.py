@@ -3,10 +3,18 @@
 import inspect
 from statistics import median
 
+import numpy as np
 import pytest
 
 from nni.hpo import MetisTuner, RandomTuner, Tuner
+from nni.hpo.arrays import Floats
+from nni.hpo.encoding.encoded_space import vector_key
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.gp_model import FittedGP
+from nni.hpo.models.gp_regression import Kernel, gp_posterior, initial_hyperparameters
+from nni.hpo.models.matern import Matern
+from nni.hpo.models.targets import standardised
+from nni.hpo.tuners.metis import _outlier
 
 LINE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 PLANE = {
@@ -167,3 +175,64 @@ def test_random_points_come_until_enough_results_are_known() -> None:
 )
 def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
     assert inspect.signature(MetisTuner).parameters[argument].default == default
+
+
+def fitted_wave(outlier: float) -> tuple[FittedGP, Floats]:
+    """Return a model of a wave with one result off by some deviations, and its vectors."""
+    vectors = np.linspace(0, 1, 12)[:, None]
+    losses = np.sin(6 * vectors[:, 0]) + 0.02 * np.random.default_rng(0).standard_normal(12)
+    losses[5] += outlier
+    targets = standardised(losses)
+    kernel = Kernel(np.arange(1), Matern.of(2.5), 1e-2)
+    posterior = gp_posterior(vectors, targets, kernel, initial_hyperparameters(1))
+    return FittedGP(posterior, vectors, targets, np.arange(12)), vectors
+
+
+@pytest.mark.parametrize("outlier", [-3.0, 3.0])
+def test_outlier_has_the_lower_bound_of_its_result_or_of_its_prediction(outlier: float) -> None:
+    fitted, vectors = fitted_wave(outlier)
+    means, deviations = fitted.posterior.gaussian.leave_one_out(fitted.targets)
+
+    found = _outlier(vectors, fitted, set())
+
+    lower = min(fitted.targets[5], means[5])
+    assert found is not None
+    assert found.vector.tolist() == vectors[5].tolist()
+    assert found.bound == pytest.approx(lower - 1.96 * deviations[5])
+
+
+def test_trusted_result_is_no_outlier_nor_one_within_its_bounds() -> None:
+    fitted, vectors = fitted_wave(3.0)
+    means, deviations = fitted.posterior.gaussian.leave_one_out(fitted.targets)
+    beyond = np.flatnonzero(np.abs(fitted.targets - means) > 1.96 * deviations)
+    trusted = {vector_key(vectors[place]) for place in beyond}
+
+    assert 5 in beyond
+    assert _outlier(vectors, fitted, trusted) is None
+
+
+def test_result_measured_three_times_or_running_is_trusted() -> None:
+    tuner = taught(MetisTuner("minimize", seed=0), [(0.5, 1.0)] * 3 + [(0.2, 1.0)] * 2)
+    running = tuner.generate_parameters(9)["x"]
+
+    found = tuner._trusted_keys()
+
+    assert found == {vector_key(np.array([x])) for x in (0.5, running)}
+
+
+def test_several_measurements_are_one_result_of_their_mean() -> None:
+    tuner = taught(MetisTuner("minimize", seed=0), [(0.5, 1.0), (0.2, 4.0), (0.5, 3.0)])
+
+    vectors, losses = tuner._measured()
+
+    assert vectors.tolist() == [[0.5], [0.2]]
+    assert losses.tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize(("count", "found"), [(1, False), (2, True)])
+def test_exploiting_candidate_needs_a_good_and_a_bad_result(count: int, found: bool) -> None:
+    tuner = taught(MetisTuner("minimize", seed=0), [])
+
+    candidate = tuner._exploiting_candidate(np.linspace(0, 1, count)[:, None], set())
+
+    assert (candidate is not None) is found

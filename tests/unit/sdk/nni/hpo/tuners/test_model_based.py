@@ -224,3 +224,45 @@ def test_hosts_know_what_it_learns_from_and_that_it_does_not_prepare() -> None:
     assert ModelBasedTuner.imports_failures
     assert ModelBasedTuner.learns_stopped
     assert not ModelBasedTuner.prepares
+
+
+def test_failed_trials_are_kept_in_their_order_among_the_results() -> None:
+    tuner, other = tuner_of(LINE), tuner_of(LINE)
+    for number, x in enumerate((0.1, 0.2, 0.3, 0.4)):
+        tuner.receive_trial_result(number, {"x": x}, float("nan") if number % 2 else x)
+    failed = tuner.generate_parameters(9)
+    tuner.trial_end(9, False, event="FAILED")
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+
+    assert tuner.state()["failed"] == [[{"x": 0.2}, 1], [{"x": 0.4}, 2], [failed, 2]]
+    assert other.state() == tuner.state()
+
+
+def test_state_of_an_earlier_version_has_no_failed_trials() -> None:
+    tuner, other = tuner_of(LINE), tuner_of(LINE)
+    tuner.receive_trial_result(0, {"x": 0.5}, 1.0)
+    state = tuner.state()
+    del state["failed"]
+
+    other.load_state(state)
+
+    assert other.state() == tuner.state()
+
+
+def test_imported_results_without_a_finite_number_are_failures() -> None:
+    tuner = tuner_of(LINE)
+
+    tuner.import_data([{"parameter": {"x": 0.5}, "value": float("nan")}])
+
+    assert tuner.state()["failed"] == [[{"x": 0.5}, 0]]
+
+
+def test_failures_outside_a_new_space_are_dropped() -> None:
+    tuner = tuner_of(LINE)
+    for number, x in enumerate((0.25, 0.75)):
+        tuner.receive_trial_result(number, {"x": x}, float("nan"))
+
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 0.5]}})
+
+    assert tuner.state()["failed"] == [[{"x": 0.25}, 0]]

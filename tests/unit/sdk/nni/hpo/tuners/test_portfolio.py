@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -313,3 +314,52 @@ def test_a_deferred_proposal_comes_from_its_tuner_later(
 )
 def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
     assert inspect.signature(PortfolioTuner).parameters[argument].default == default
+
+
+def test_result_is_counted_once(notes: dict[str, Notes]) -> None:
+    tuner = PortfolioTuner(["TPE", "Random"], share_results=True, policy="bandit")
+    point = tuner.generate_parameters(0)
+
+    for value in (0.5, 0.7):
+        tuner.receive_trial_result(0, point, value)
+
+    assert notes["TPE"].told == [(0, 0.5), (0, 0.7)]
+    assert notes["Random"].imported == [{"parameter": point, "value": 0.5}]
+    assert tuner._shares.state()["rewards"] == [[1], []]
+
+
+def test_results_and_ends_of_unknown_trials_are_ignored(notes: dict[str, Notes]) -> None:
+    tuner = PortfolioTuner(["TPE", "Random"])
+
+    tuner.receive_trial_result(7, {}, 1.0)
+    tuner.trial_end(7, success=False)
+
+    assert notes["TPE"].told == notes["Random"].told == []
+    assert notes["TPE"].ended == notes["Random"].ended == []
+    assert tuner.trials == {"TPE": 0, "Random": 0}
+
+
+def test_tuner_that_is_next_prepares_its_proposal(
+    notes: dict[str, Notes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuner = PortfolioTuner(["TPE", "Random"])
+    prepared: list[str] = []
+    for name, note in notes.items():
+        monkeypatch.setattr(note, "prepare_parameters", partial(prepared.append, name))
+
+    tuner.prepare_parameters()
+    run(tuner, 0, 1.0)
+    tuner.prepare_parameters()
+
+    assert prepared == ["TPE", "Random"]
+
+
+def test_spaces_reach_every_tuner(notes: dict[str, Notes], monkeypatch: pytest.MonkeyPatch) -> None:
+    tuner = PortfolioTuner(["TPE", "Random"])
+    spaces: list[Any] = []
+    for note in notes.values():
+        monkeypatch.setattr(note, "update_search_space", spaces.append)
+
+    tuner.update_search_space(SPACE)
+
+    assert spaces == [SPACE, SPACE]

@@ -5,6 +5,7 @@ import json
 import logging
 from statistics import median
 
+import numpy as np
 import pytest
 
 from nni.errors import NoMoreTrialError
@@ -159,3 +160,59 @@ def test_proposals_repeat_by_default_and_mode_is_maximize() -> None:
 )
 def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
     assert inspect.signature(SMACTuner).parameters[argument].default == default
+
+
+def test_first_point_is_another_one_if_the_middle_is_known() -> None:
+    tuner = SMACTuner(seed=0)
+    tuner.update_search_space(TWELVE)
+    middle = SMACTuner(seed=0)
+    middle.update_search_space(TWELVE)
+    known = middle.generate_parameters(0)
+
+    tuner.import_data([{"parameter": known, "value": 1.0}])
+
+    assert tuner.generate_parameters(0) != known
+
+
+@pytest.mark.parametrize(("count", "grown_on"), [(20, 20), (21, 20), (22, 22)])
+def test_forest_of_ten_trees_is_grown_anew_after_a_twentieth_of_new_results(
+    count: int, grown_on: int
+) -> None:
+    tuner = SMACTuner("minimize", seed=0)
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+    for number in range(count):
+        tuner.receive_trial_result(number, {"x": number / 30}, float(number % 7))
+        if number == 19:
+            tuner._current_forest()
+
+    forest, targets = tuner._current_forest()
+
+    assert tuner.state()["model"][0] == grown_on
+    assert len(forest.trees) == 10
+    assert len(targets) == count
+
+
+def test_every_second_proposal_after_three_results_is_of_the_model() -> None:
+    tuner = SMACTuner("minimize", seed=0)
+    tuner.update_search_space(MIXED)
+    grown = []
+    for number in range(6):
+        before = tuner.state()["model"]
+        point = tuner.generate_parameters(number)
+        grown.append(tuner.state()["model"] != before)
+        tuner.receive_trial_result(number, point, loss(point))
+
+    assert grown == [False, False, False, True, False, True]
+
+
+def test_neighbours_differ_from_their_start_in_one_coordinate() -> None:
+    tuner = SMACTuner("minimize", seed=0)
+    tuner.update_search_space(MIXED)
+    starts = tuner._space.sample(np.random.default_rng(0), 3)
+
+    neighbours, owners = tuner._neighbours(starts)
+
+    listed = [len(tuner._space.neighbours(start)) for start in starts]
+    ordered = 2  # the integer and the logarithm, four steps each
+    assert np.bincount(owners).tolist() == [count + 4 * ordered for count in listed]
+    assert ((neighbours != starts[owners]).sum(axis=1) <= 1).all()

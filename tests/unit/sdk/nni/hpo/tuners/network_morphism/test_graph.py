@@ -139,3 +139,41 @@ def test_a_layer_of_two_inputs_lists_them_and_one_of_one_does_not() -> None:
         "3": [[2, 2]],
     }
     assert document["weighted"] is False
+
+
+@pytest.mark.parametrize("node", [1, 2, -1])
+def test_layer_reads_earlier_nodes_only(node: int) -> None:
+    with pytest.raises(ValueError, match="layer 0 must read earlier nodes"):
+        Graph((4,), (Layer("StubReLU", (node,)),))
+
+
+def two_layers(inputs: dict[str, list[int]], outputs: dict[str, list[int]]) -> dict[str, Any]:
+    return {
+        "input_shape": [4],
+        "weighted": False,
+        "operation_history": [],
+        "layer_id_to_input_node_ids": inputs,
+        "layer_id_to_output_node_ids": outputs,
+        "layer_list": [[0, ["StubAdd", [0, 2], 1]], [1, ["StubReLU", 1, 2]]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "words"),
+    [
+        ({"0": [0, 2], "1": [1]}, {"0": [1], "1": [2]}, "wait for each other"),
+        ({"0": [0, 0], "1": [0]}, {"0": [1], "1": [1]}, "one node of its own"),
+        ({"0": [0, 3], "1": [1]}, {"0": [1], "1": [2]}, r"one input node, got \[0, 3\]"),
+    ],
+)
+def test_nodes_that_cannot_be_ordered_are_refused(
+    inputs: dict[str, list[int]], outputs: dict[str, list[int]], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        json_to_graph(two_layers(inputs, outputs))
+
+
+def test_graph_with_weights_is_read_as_one() -> None:
+    document = {**Graph((4,), (Layer("StubReLU", (0,)),)).document(), "weighted": True}
+
+    assert json_to_graph(document).weighted

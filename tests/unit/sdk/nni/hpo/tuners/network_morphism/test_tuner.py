@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,75 @@ def test_added_model_is_reported() -> None:
     played(tuner, 2)
 
     assert tuner.add_model(0.5, 1) == {"model_id": 1, "metric_value": 0.5}
+
+
+def test_trial_that_ends_without_a_result_is_dropped() -> None:
+    tuner = small()
+    text = tuner.generate_parameters(0)
+
+    tuner.trial_end(0, False)
+    tuner.receive_trial_result(0, text, 1.0)
+
+    assert tuner.state()["running"] == []
+    assert tuner.state()["models"] == []
+    assert tuner.generate_parameters(1) != text
+
+
+def test_result_without_a_number_is_no_model() -> None:
+    tuner = small()
+    text = tuner.generate_parameters(0)
+
+    tuner.receive_trial_result(0, text, None)
+
+    assert tuner.state()["models"] == []
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_new_architecture_is_logged_only_if_wanted(
+    verbose: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    tuner = small(verbose=verbose)
+
+    with caplog.at_level(logging.INFO):
+        tuner.generate_parameters(0)
+
+    assert ("architecture 0: first" in caplog.text) is verbose
+
+
+def test_samples_are_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    tuner = small()
+    before = tuner.state()
+
+    tuner.import_data([{"parameter": "{}", "value": 1.0}])
+
+    assert tuner.state() == before
+    assert "ignores 1 imported samples" in caplog.text
+
+
+def test_search_space_is_stored_without_an_effect() -> None:
+    tuner, other = small(), small()
+
+    tuner.update_search_space({"x": 1})
+
+    assert tuner.search_space == {"x": 1}
+    assert tuner.generate_parameters(0) == other.generate_parameters(0)
+
+
+def test_first_architecture_may_have_the_greatest_size() -> None:
+    size = json_to_graph(small().generate_parameters(0)).size()
+
+    assert small(max_model_size=size).max_model_size == size
+    with pytest.raises(ValueError, match=f"max_model_size must be >= {size}"):
+        small(max_model_size=size - 1)
+
+
+def test_restored_tuner_goes_on_with_running_trials() -> None:
+    tuner, other = small(), small()
+    played(tuner, 2)
+    text = tuner.generate_parameters(2)
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+    other.receive_trial_result(2, text, 99.0)
+
+    assert other.get_best_model_id() == 2
+    assert other.load_best_model().to_json() == text
