@@ -142,13 +142,25 @@ def test_a_packed_copy_comes_back_on_another_machine(
     assert (there / "checkpoint/model").read_text() == "one"
 
 
+def test_link_in_a_checkpoint_stays_a_link(copies: DiskCheckpointCopies, tmp_path: Path) -> None:
+    write(tmp_path, "one")
+    (tmp_path / "checkpoint/last").symlink_to("model")
+
+    copy = copies.complete(str(tmp_path), FIRST)
+    copies.restore(str(tmp_path), FIRST)
+
+    assert (copy / "last").readlink() == Path("model")
+    assert (tmp_path / "checkpoint/last").readlink() == Path("model")
+
+
 def test_no_copy_is_left_when_they_are_discarded(
     copies: DiskCheckpointCopies, tmp_path: Path
 ) -> None:
     write(tmp_path, "one")
     copies.complete(str(tmp_path), FIRST)
 
-    copies.discard(str(tmp_path))
+    for _ in range(2):
+        copies.discard(str(tmp_path))
 
     assert copies.last(str(tmp_path)) is None
     assert (tmp_path / "checkpoint/model").exists()

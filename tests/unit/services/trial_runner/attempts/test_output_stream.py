@@ -177,6 +177,25 @@ def test_link_in_the_place_of_an_output_is_not_read(tmp_path: Path) -> None:
     assert _Stream(1, ERR, str(tmp_path / "stderr")).next_piece() is None
 
 
+@pytest.mark.parametrize(("ahead_bytes", "offset"), [(0, 0), (1, 1)])
+def test_stream_lags_by_four_mebibytes_at_most_in_pieces_of_64_kib(
+    tmp_path: Path, ahead_bytes: int, offset: int
+) -> None:
+    (tmp_path / "stdout").touch()
+    os.truncate(tmp_path / "stdout", 4 * 2**20 + ahead_bytes)
+    stream = _Stream(1, OUT, str(tmp_path / "stdout"))
+
+    pieces = [stream.next_piece() for _ in range(2)]
+
+    found = [(piece.offset, len(piece.data)) for piece in pieces if piece is not None]
+    assert found == [(offset, 65536), (offset + 65536, 65536)]
+    assert not [
+        link
+        for link in Path("/proc/self/fd").iterdir()
+        if os.path.realpath(link) == str(tmp_path / "stdout")
+    ]
+
+
 def test_every_new_byte_is_a_piece_and_nothing_else_is(tmp_path: Path) -> None:
     stream = _Stream(1, OUT, str(tmp_path / "stdout"))
 

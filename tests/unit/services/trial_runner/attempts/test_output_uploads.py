@@ -17,7 +17,6 @@ from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs, TarFolders
 from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.attempts.output_uploads import (
     ROOM_AGAIN_AFTER_S,
-    SMALL_STREAM_BYTES,
     OutputUploads,
 )
 from svc_trial_runner.ports import FinishedTrial
@@ -106,10 +105,23 @@ async def test_streams_and_files_are_stored_and_the_folder_is_removed(tmp_path: 
     }
 
 
+async def test_stream_of_64_kib_is_stored_in_the_archive(tmp_path: Path) -> None:
+    store = RecordingStore()
+    trial = finished(tmp_path)
+    Path(trial.directory, "stdout").write_bytes(bytes(64 * 1024))
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+        uploads.add(trial)
+        await store.has("t1")
+
+    assert not await store.exists("output/e1/t1/1/stdout")
+    assert (await archived(store, tmp_path))["stdout"] == bytes(64 * 1024)
+
+
 async def test_large_stream_is_stored_beside_the_archive(tmp_path: Path) -> None:
     store = RecordingStore()
     trial = finished(tmp_path)
-    large = bytes(SMALL_STREAM_BYTES + 1)
+    large = bytes(64 * 1024 + 1)
     Path(trial.directory, "stdout").write_bytes(large)
 
     async with uploading(tmp_path, store, ManualClock()) as uploads:
@@ -216,6 +228,31 @@ async def test_experiment_over_its_quota_does_not_block_the_others(tmp_path: Pat
     assert await store.exists("output/e2/t2/1/files.tar")
 
 
+async def test_full_store_is_tried_again_after_five_seconds(tmp_path: Path) -> None:
+    store, clock = RecordingStore(), ManualClock()
+    store.full = "e1"
+
+    async with uploading(tmp_path, store, clock) as uploads:
+        trial = finished(tmp_path)
+        uploads.add(trial)
+        async with asyncio.timeout(30):
+            await store.refused.wait()
+        for _ in range(100):  # turns of the loop, of which a few are needed
+            await asyncio.sleep(0)
+        spooled = DirectoryUploadSpool(tmp_path / "spool").inherited()
+        store.full = ""
+        store.refused.clear()
+        clock.advance(4.9)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        asleep = clock.sleepers
+        clock.advance(0.1)
+        await asyncio.wait_for(uploads.wait_stored(), 30)
+
+    assert (asleep, spooled) == (1, [trial])
+    assert DirectoryUploadSpool(tmp_path / "spool").inherited() == []
+
+
 async def test_of_two_folders_the_second_is_next_while_the_first_has_no_room(
     tmp_path: Path,
 ) -> None:
@@ -299,7 +336,7 @@ async def test_folder_in_which_another_attempt_has_begun_is_left_to_its_end(
     uploads = OutputUploads(blobs, TarFolders(), spool, ManualClock())
 
     await uploads.begin(first.directory)
-    waiting = uploads.waiting
+    waiting, spooled = uploads.waiting, spool.inherited()
     uploads.end(first.directory)
     uploads.add(replace(first, attempt=2))
     running = asyncio.create_task(uploads.run())
@@ -307,7 +344,7 @@ async def test_folder_in_which_another_attempt_has_begun_is_left_to_its_end(
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
-    assert waiting == 0
+    assert (waiting, spooled) == (0, [])
     assert await store.keys("output/e1/t1/1/") == []
     assert await store.keys("output/e1/t1/2/") == ["output/e1/t1/2/files.tar"]
 

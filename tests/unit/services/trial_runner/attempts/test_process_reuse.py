@@ -253,6 +253,42 @@ async def test_process_that_does_not_end_is_killed() -> None:
     assert stage.processes.signals == [("KILL", 100, "first")]
 
 
+async def test_process_that_got_a_trial_is_no_longer_idle() -> None:
+    stage = Stage(idle_s=0.0, handover_timeout_s=0.0)
+    waiting = ManualWaiting()
+    await stage.wait(waiting)
+
+    await stage.reused.launch(SECOND)
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+    assert stage.processes.signals == []
+    assert not waiting.released.is_set()
+
+
+async def test_process_that_is_released_early_is_killed_once() -> None:
+    stage = Stage(idle_s=0.0, handover_timeout_s=0.0)
+    await stage.wait(ManualWaiting())
+
+    stage.reused.release("/code")
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+    assert stage.processes.signals == [("KILL", 100, "first")]
+
+
+async def test_process_is_killed_with_the_secret_of_its_last_trial() -> None:
+    stage = Stage(handover_timeout_s=0.0)
+    await stage.wait(ManualWaiting())
+    second = await stage.reused.launch(SECOND)
+    assert stage.reused.wait_for_next(second, ManualWaiting())
+
+    stage.reused.release("/code")
+    await asyncio.wait_for(stage.processes.signalled.wait(), 30)
+
+    assert stage.processes.signals == [("KILL", 100, "second")]
+
+
 async def test_processes_of_a_code_folder_end_with_its_interpreters(stage: Stage) -> None:
     waiting = ManualWaiting()
     await stage.wait(waiting)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from nni_proto.trial.v1 import output_pb2
 from svc_common.clock import SystemClock
@@ -111,6 +112,27 @@ async def test_first_sample_has_no_cores_and_the_next_has(stage: Stage) -> None:
     assert second["processes"] == 1
 
 
+async def test_interval_depends_on_the_age_of_the_trial_and_the_time_of_reading(
+    stage: Stage,
+) -> None:
+    asked: list[tuple[float, float]] = []
+
+    def interval_s(age_s: float, reading_s: float) -> float:
+        asked.append((age_s, reading_s))
+        return 0.0
+
+    stage.sampler = ResourceSampler(
+        ProcTrialUse(), stage.gpus, SystemClock(), stage.tasks, 0.0, interval_s
+    )
+    stop = stage.begin("trial")
+    await stage.has_lines("trial", 3)
+    stop()
+
+    ages = [age_s for age_s, _ in asked]
+    assert 0 <= ages[0] < ages[1] < 60
+    assert all(0 <= reading_s < 1 for _, reading_s in asked)
+
+
 async def test_only_the_gpus_of_the_trial_are_sampled(stage: Stage) -> None:
     stop = stage.begin("trial", gpu_indices=(1,))
     await stage.has_lines("trial", 1)
@@ -122,11 +144,13 @@ async def test_only_the_gpus_of_the_trial_are_sampled(stage: Stage) -> None:
 
 async def test_sample_that_fails_is_a_gap_and_no_failure_of_the_agent(stage: Stage) -> None:
     stage.gpus.failures = 2
-    stop = stage.begin("trial", gpu_indices=(1,))
-    await stage.has_lines("trial", 1)
-    stop()
+    with capture_logs() as logged:
+        stop = stage.begin("trial", gpu_indices=(1,))
+        await stage.has_lines("trial", 1)
+        stop()
 
     assert "gpus" in stage.lines("trial")[0]
+    assert [line["error"] for line in logged] == ["the driver was replaced"]
 
 
 async def test_trial_stopped_before_its_first_sample_has_none(stage: Stage) -> None:

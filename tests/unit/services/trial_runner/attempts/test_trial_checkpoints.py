@@ -182,11 +182,15 @@ class GatedBlobs:
 
 
 def attempt(
-    tmp_path: Path, blobs: GatedBlobs, reports: list[CheckpointSaved], grace_s: float = WAIT_S
+    tmp_path: Path,
+    blobs: GatedBlobs,
+    reports: list[CheckpointSaved],
+    grace_s: float = WAIT_S,
+    number: int = 1,
 ) -> AttemptCheckpoints:
-    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint").mkdir(exist_ok=True)
     spec = TrialSpec("true", outputs_travel=True)
-    work = TrialWork(AttemptKey(EXPERIMENT, "one", 1), 0, 0, {}, "", spec, b"")
+    work = TrialWork(AttemptKey(EXPERIMENT, "one", number), 0, 0, {}, "", spec, b"")
 
     def report(one: CheckpointSaved) -> bool:
         reports.append(one)
@@ -221,6 +225,48 @@ async def test_an_end_waits_for_an_upload_for_the_grace_only(tmp_path: Path) -> 
     checkpoints.cancel()
 
     assert reports == []
+
+
+async def test_next_attempt_counts_on_from_the_step_of_the_last_one(tmp_path: Path) -> None:
+    blobs, reports = GatedBlobs(), list[CheckpointSaved]()
+    first = attempt(tmp_path, blobs, reports)
+    await first.save(41)
+    first.cancel()
+
+    second = attempt(tmp_path, blobs, reports, number=2)
+    await second.restore()
+
+    assert await second.save(None) == 42
+    second.cancel()
+
+
+async def test_copies_of_an_earlier_attempt_are_removed_after_a_success(tmp_path: Path) -> None:
+    blobs, reports = GatedBlobs(), list[CheckpointSaved]()
+    first = attempt(tmp_path, blobs, reports)
+    await first.save(1)
+    first.cancel()
+
+    second = attempt(tmp_path, blobs, reports, number=2)
+    await second.restore()
+    await second.finish(wanted=False)
+
+    assert not (tmp_path / ".checkpoint").exists()
+
+
+async def test_success_ends_the_upload(tmp_path: Path) -> None:
+    blobs, reports = GatedBlobs(), list[CheckpointSaved]()
+    checkpoints = attempt(tmp_path, blobs, reports)
+    await checkpoints.save(1)
+    async with asyncio.timeout(WAIT_S):
+        await blobs.has_begun.wait()
+
+    await checkpoints.finish(wanted=False)
+    blobs.gate.set()
+    await checkpoints.finish(wanted=True)
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert (reports, blobs.stored) == ([], [])
 
 
 async def test_nothing_is_uploaded_after_a_cancellation(tmp_path: Path) -> None:
