@@ -143,3 +143,31 @@ async def test_front_in_a_container_is_reached_by_the_engine_whatever_its_name(
     assert endpoint.address == f"localhost:{settings.port}"
     assert elsewhere.address == f"gate.example.org:{settings.port}"
     assert bound in {"::", "0.0.0.0"}
+
+
+async def test_fresh_certificate_is_not_renewed(tmp_path: Path) -> None:
+    async with tls_front(tmp_path, {}) as front:
+        await front.renew()
+        assert front.certificate is None
+        await front.open_for("exp-a/joined")
+        before = front.certificate
+
+        await front.renew()
+
+        assert front.certificate is before
+
+
+async def test_added_route_is_served_from_the_next_opening_on(tmp_path: Path) -> None:
+    async def greet(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
+    ) -> None:
+        writer.write(address.encode())
+        await writer.drain()
+
+    async with tls_front(tmp_path, {}) as front:
+        front.add_route("greet", greet)
+        reader, writer = await connect(await front.open_for("exp-a/joined"), "greet")
+
+        assert await reader.read() == b"127.0.0.1"
+
+        writer.close()

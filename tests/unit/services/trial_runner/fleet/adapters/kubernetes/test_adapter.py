@@ -262,3 +262,75 @@ async def test_two_platforms_of_a_pool_share_a_namespace(cluster: KubernetesClus
     assert [agent.name for agent in await first.agents()] == [NAME]
     await first.aclose()
     await second.aclose()
+
+
+async def test_usable_section_has_no_problem(cluster: KubernetesCluster) -> None:
+    adapter = adapter_of(cluster)
+
+    assert await adapter.check() == []
+    await adapter.aclose()
+
+
+async def test_launch_of_no_order_asks_for_nothing(cluster: KubernetesCluster) -> None:
+    cluster.server.broken = 500
+    adapter = adapter_of(cluster)
+
+    assert await adapter.launch([]) == []
+    await adapter.aclose()
+
+
+@pytest.mark.parametrize("call", ["launch", "terminate", "clean"])
+async def test_wait_ends_when_agents_are_launched_or_ended(
+    cluster: KubernetesCluster, call: str
+) -> None:
+    adapter = adapter_of(cluster)
+    await adapter.prepare()
+    await adapter.agents()
+    waiting = asyncio.create_task(adapter.wait_changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    match call:
+        case "launch":
+            assert await adapter.launch([agent_order(NAME)]) == []
+        case "terminate":
+            await adapter.terminate([NAME])
+        case _:
+            await adapter.clean()
+
+    async with asyncio.timeout(9):  # less than that of a watch of waiting agents
+        await waiting
+    await adapter.aclose()
+
+
+async def test_agents_of_other_pools_are_not_ended(cluster: KubernetesCluster) -> None:
+    adapter, other = adapter_of(cluster), cluster.adapter(f"{POOL}-b", INSTALLATION)
+    await launched(adapter)
+
+    await other.terminate([NAME])
+    left = await other.leftovers()
+
+    assert [agent.name for agent in await adapter.agents()] == [NAME]
+    assert [(one.pool, one.agents) for one in left] == [(POOL, (str(NAME),))]
+    await adapter.terminate([NAME])
+    assert await adapter.agents() == []
+    assert cluster.server.objects.list("secrets")[0] == []
+    await adapter.aclose()
+    await other.aclose()
+
+
+async def test_secret_alone_is_left_over(cluster: KubernetesCluster) -> None:
+    adapter = adapter_of(cluster)
+    await launched(adapter)
+    secret = cluster.server.objects.get("secrets", str(NAME))
+    await adapter.terminate([NAME])
+    labels = secret["metadata"]["labels"]
+    orphan = {"metadata": {"name": "orphan", "labels": labels}, "data": {}}
+    cluster.server.objects.create("secrets", orphan)
+    nameless = {key: value for key, value in labels.items() if key != "nni-pool"}
+    cluster.server.objects.create("secrets", {"metadata": {"name": "b", "labels": nameless}})
+
+    (left,) = await adapter.leftovers()
+    await adapter.aclose()
+
+    assert (left.pool, left.agents) == (POOL, (str(NAME),))
