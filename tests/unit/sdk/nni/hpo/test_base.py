@@ -197,3 +197,17 @@ def test_other_items_are_logged_and_skipped(caplog: pytest.LogCaptureFixture) ->
 def test_data_that_is_no_list_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert list(samples({"parameter": 1})) == []
     assert "must be a list" in caplog.text
+
+
+def test_tuner_that_declares_nothing_learns_plain_results_alone() -> None:
+    tuner = Listing()
+
+    declared = (
+        tuner.lookahead,
+        tuner.multi_objective,
+        tuner.imports_failures,
+        tuner.learns_stopped,
+        tuner.learns_durations,
+    )
+
+    assert declared == (False, False, False, False, False)

@@ -11,6 +11,7 @@ from nni.hpo.objectives import (
     is_numeric,
     loss_of,
     objectives_of,
+    require_numbers,
     scalar_metric,
 )
 
@@ -128,3 +129,25 @@ def test_loss_is_negated_for_maximize() -> None:
     assert loss_of(2, "maximize") == -2
     assert loss_of({"default": 2}, "minimize") == 2
     assert loss_of(math.nan, "maximize") is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("minimize", "value must be a number or a dict with 'default', got {'b': 'text'}"),
+        ({"b": "minimize"}, "value must be a dict with a number for 'b', got {'b': 'text'}"),
+    ],
+)
+def test_report_without_a_number_for_an_objective_is_refused(mode: object, words: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        require_numbers("value must be", {"b": "text"}, objectives_of(mode))
+
+    assert str(caught.value) == words
+
+
+def test_report_with_a_number_for_every_objective_passes() -> None:
+    two = objectives_of({"a": "minimize", "b": "maximize"})
+
+    require_numbers("value must be", {"a": 1, "b": math.nan}, two)
+    with pytest.raises(TypeError, match="number for 'b'"):
+        require_numbers("value must be", {"a": 1}, two)

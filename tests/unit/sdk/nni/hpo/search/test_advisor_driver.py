@@ -101,6 +101,7 @@ def test_no_more_jobs_is_an_exhausted_answer(bench: Bench) -> None:
     answer = bench.hosting.generate([1, 2])
 
     assert (answer.parameters, answer.deferred, answer.exhausted) == ((), 0, True)
+    assert bench.said == []
 
 
 def test_no_more_jobs_after_a_deferral_is_said_at_once(bench: Bench) -> None:
@@ -179,3 +180,36 @@ def test_recorded_parameters_replace_those_of_the_job(bench: Bench) -> None:
 
     assert bench.said == [{"diverged": [1, "log", 1]}]
     assert json.loads(bench.advisor.heard[-1][1]["hyper_params"])["parameters"] == "log"
+
+
+def test_recorded_parameters_of_a_promised_job_keep_its_promise(bench: Bench) -> None:
+    bench.advisor.serve = lambda _: 0
+    bench.hosting.generate([1, 2])
+
+    bench.hosting.record(1, "log")
+    bench.advisor.job()
+
+    assert [item[0] for message in bench.said for item in message.get("late", [])] == [2]
+    assert bench.hosting.knows(1)
+
+
+def test_advisors_have_no_state(bench: Bench) -> None:
+    assert bench.hosting.snapshot() is None
+    with pytest.raises(TypeError, match="no snapshots"):
+        bench.hosting.restore({})
+    with pytest.raises(TypeError, match="no snapshots"):
+        bench.hosting.repeat([1])
+
+
+def test_new_space_may_have_more_jobs(bench: Bench) -> None:
+    bench.advisor.serve = lambda _: 0
+    bench.hosting.generate([1])
+    bench.hosting.deliver(CommandType.NoMoreTrialJobs, "")
+    bench.advisor.serve = lambda wanted: wanted
+
+    bench.hosting.update_search_space({"x": 1})
+    answer = bench.hosting.generate([2])
+
+    assert [item[:2] for item in answer.parameters] == [(2, 1)]
+    assert not answer.exhausted
+    assert ("space", {"x": 1}) in bench.advisor.heard

@@ -365,3 +365,17 @@ def test_run_times_are_learned_again_when_a_trial_suggests_more() -> None:
     assert inner is not None
     costs = inner.state()["tuner"]["tuner"]["costs"]
     assert [seconds for _, seconds in costs["measured"]] == [2.0] * 4
+
+
+def test_tuner_learns_enqueued_values_once() -> None:
+    recorder = Recorder()
+    study = DefineByRunStudy(tuner=recorder, seed=0)
+    first = study.ask()
+    study.tell(first, first.suggest_int("x", 0, 9))
+    recorder.learned.clear()
+
+    study.enqueue({"x": 7})
+    trial = study.ask()
+    study.tell(trial, trial.suggest_int("x", 0, 9))
+
+    assert recorder.learned == [({"x": 7}, 7)]

@@ -148,3 +148,46 @@ def test_intermediate_results_are_those_that_the_tuner_can_compare(
     scalarizer = Scalarizer(objectives_of(modes, limits), vector=vector)
 
     assert scalarizer.tuner_intermediates([{"default": 1, "a": 2}]) == expected
+
+
+def test_restored_scalarizer_returns_what_it_withheld() -> None:
+    limited = objectives_of("minimize", LIMITED)
+    scalarizer, other = Scalarizer(limited, vector=False), Scalarizer(limited, vector=False)
+    values(scalarizer, {"default": 1, "cost": 50})
+
+    other.load_state(json.loads(json.dumps(scalarizer.state())))
+    restored = other.tuner_results("within", {"default": 5.0, "cost": 1})
+
+    assert [result.parameters for result in restored] == ["within", 0]
+    assert restored[1].value > 5.0
+
+
+@pytest.mark.parametrize(
+    "objectives", [{"a": "minimize"}, {"a": "minimize", "b": "minimize"}], ids=["one", "two"]
+)
+def test_report_without_a_limited_metric_is_the_worst_but_finite(objectives: Any) -> None:
+    scalarizer = Scalarizer(objectives_of(objectives, LIMITED), vector=False)
+    values(scalarizer, *({"a": n, "b": n, "cost": 1} for n in range(10)))
+
+    far, missing = values(scalarizer, {"a": 0, "b": 0, "cost": 1e6}, {"a": 0, "b": 0})
+
+    assert far < missing < math.inf
+
+
+def test_first_results_have_losses_from_minus_one_at_the_best_to_zero_at_the_median() -> None:
+    scalarizer = Scalarizer(objectives_of({"a": "minimize", "b": "minimize"}), vector=False)
+
+    losses = values(scalarizer, *({"a": n, "b": n} for n in range(11)))[:10]
+
+    assert min(losses) == pytest.approx(-1.0)
+    assert sum(loss <= 0 for loss in losses) == 5
+
+
+def test_objective_that_never_differs_leaves_the_order_to_the_other() -> None:
+    scalarizer = Scalarizer(objectives_of({"a": "minimize", "b": "minimize"}), vector=False)
+    values(scalarizer, *({"a": n, "b": 3} for n in range(10)))
+
+    losses = values(scalarizer, *({"a": n, "b": 3} for n in (1, 4, 8)))
+
+    assert losses == sorted(losses)
+    assert len(set(losses)) == 3
