@@ -279,3 +279,218 @@ def test_moved_experiment_has_its_new_folders() -> None:
     assert exploration.directory == "/new"
     assert exploration.setup is not None
     assert exploration.setup.code_directory == "/new code"
+
+
+def test_exploration_before_its_first_start_wants_and_reports_nothing() -> None:
+    exploration = Exploration()
+
+    assert (exploration.generation, exploration.wanted, exploration.directory) == (0, False, "")
+    assert exploration.wants_strategy is False
+    exploration.feed(events.ExperimentMoved("/new", "/new code"))
+    exploration.feed(SETUP)
+    exploration.feed(events.StateChanged("RUNNING"))
+
+    assert exploration.concurrency == 2
+    assert (due(exploration), exploration.take_lines()) == ([], [])
+
+
+def test_strategy_is_wanted_from_the_start_on() -> None:
+    exploration = Exploration()
+    exploration.feed(SETUP)
+
+    exploration.feed(events.AlgorithmRequested(1, "/exp", "nas"))
+
+    assert exploration.wants_strategy
+    assert exploration.directory == "/exp"
+
+
+def test_process_is_sent_changes_of_the_concurrency_once() -> None:
+    exploration = running(events.BudgetChanged(5))
+
+    assert exploration.take_lines() == [strategy_lines.Resized(5)]
+    assert exploration.take_lines() == []
+
+
+def test_result_that_was_not_taken_is_known() -> None:
+    exploration = running(recorded(8, 0), events.TrialScheduled("t", 0))
+    before = exploration.has_result
+
+    exploration.feed(events.TrialEnded("t", "FAILED"))
+
+    assert (before, exploration.has_result) == (False, True)
+    exploration.take_lines()
+    assert not exploration.has_result
+
+
+def test_process_that_ends_takes_its_stop_requests_with_it() -> None:
+    exploration = running()
+    exploration.apply(strategy_lines.StopWanted("t"))
+
+    exploration.drop_process()
+
+    assert not exploration.is_ready
+    assert due(exploration) == []
+
+
+def test_candidates_of_an_exhausted_strategy_outlast_its_process() -> None:
+    exploration = running(events.TrialsRequested("1-0", (0,)))
+    submit(exploration, candidate(8))
+    exploration.apply(strategy_lines.StopWanted("t"))
+    exploration.apply(strategy_lines.Exhausted())
+
+    exploration.drop_process()
+
+    assert due(exploration) == [
+        TrialStopped("t"),
+        CandidatesGenerated("1-0", ((0, candidate(8)),), exhausted=True),
+    ]
+
+
+def test_recorded_candidate_takes_its_deferred_id() -> None:
+    exploration = running(
+        events.TrialsRequested("1-0", (0, 1)), recorded(8, 0, "1-0"), recorded(9, 1)
+    )
+
+    submit(exploration, candidate(7))
+
+    assert due(exploration) == []
+
+
+def test_end_in_the_log_ends_deferred_ids_and_the_strategy() -> None:
+    exploration = running(
+        events.TrialsRequested("1-0", (0, 1)),
+        events.CandidatesRecorded("1-0", (), exhausted=True),
+    )
+
+    submit(exploration, candidate(7))
+
+    assert due(exploration) == []
+    assert not exploration.wants_strategy
+
+
+def test_experiment_that_is_open_is_opened_once() -> None:
+    exploration = running(
+        events.StateChanged("NO_MORE_TRIAL"),
+        events.StateChanged("RUNNING"),
+        events.StateChanged("RUNNING"),
+    )
+
+    assert exploration.take_lines().count(strategy_lines.Opened()) == 1
+
+
+def test_move_without_new_folders_keeps_the_old_ones() -> None:
+    exploration = running(events.ExperimentMoved("", ""))
+
+    assert exploration.directory == "/exp"
+    assert exploration.setup == SETUP
+
+
+def test_one_trial_at_once_is_no_pause() -> None:
+    exploration = running(events.TrialsRequested("1-0", (0, 1)), events.BudgetChanged(1))
+
+    submit(exploration, candidate(8))
+
+    assert due(exploration) == [CandidatesGenerated("1-0", ((0, candidate(8)),), deferred=1)]
+
+
+def test_end_of_the_search_is_reported_during_a_pause() -> None:
+    exploration = running(events.TrialsRequested("1-0", (0,)), events.BudgetChanged(0))
+
+    exploration.apply(strategy_lines.Exhausted())
+
+    assert due(exploration) == [CandidatesGenerated("1-0", (), exhausted=True)]
+
+
+def resume(exploration: Exploration, generation: int = 2) -> None:
+    """End the experiment and start it again, without a folder of its own."""
+    exploration.feed(events.ExperimentEnded())
+    exploration.feed(events.AlgorithmRequested(generation, "", "nas"))
+
+
+def test_next_generation_forgets_requests_answers_and_candidates() -> None:
+    exploration = running(
+        events.TrialsRequested("a", (0, 1)),
+        recorded(7, 0, "a"),
+        events.TrialsRequested("b", (2,)),
+        events.TrialsRequested("c", (3,)),
+    )
+    submit(exploration, candidate(8))
+    assert due(exploration) == [CandidatesGenerated("b", ((2, candidate(8)),))]
+    exploration.take_lines()
+
+    resume(exploration)
+    exploration.feed(events.AlgorithmStarted(2))
+    exploration.feed(events.TrialScheduled("t", 0))
+    submit(exploration, candidate(9))
+
+    assert not exploration.has_unconfirmed
+    assert due(exploration) == []
+    assert exploration.take_lines() == []
+    exploration.feed(events.TrialsRequested("b", (2,)))
+    assert due(exploration) == [CandidatesGenerated("b", ((2, candidate(9)),))]
+
+
+def test_next_generation_starts_and_gives_up_anew() -> None:
+    exploration = running()
+    exploration.fail("first")
+    assert due(exploration) == [GaveUp(1, "first")]
+
+    resume(exploration)
+
+    assert exploration.wants_strategy
+    assert exploration.directory == "/exp"
+    assert due(exploration) == [Started(2)]
+    exploration.fail("second")
+    exploration.fail("third")
+    assert due(exploration) == [GaveUp(2, "second")]
+
+
+def test_next_generation_searches_on_after_an_end_in_the_log() -> None:
+    exploration = running(
+        events.CandidatesRecorded("", (), exhausted=True), events.StateChanged("DONE")
+    )
+    exploration.take_lines()
+
+    resume(exploration)
+    exploration.feed(events.StateChanged("RUNNING"))
+
+    assert exploration.wants_strategy
+    assert exploration.take_lines() == []
+
+
+def test_each_generation_reports_its_end() -> None:
+    exploration = running()
+    exploration.apply(strategy_lines.Exhausted())
+    reports = []
+    for generation in (1, 2):
+        if generation > 1:
+            resume(exploration, generation)
+        exploration.feed(events.AlgorithmStarted(generation))
+        exploration.feed(events.TrialsRequested("a", (0, 1)))
+        exploration.feed(recorded(8, 0, "a"))
+        reports.append(due(exploration))
+
+    assert reports == [[CandidatesGenerated("", (), exhausted=True)]] * 2
+
+
+def test_candidate_that_a_later_generation_evaluated_is_kept() -> None:
+    exploration = running(
+        recorded(8, 0), events.TrialScheduled("t", 0), events.TrialEnded("t", "SYS_CANCELED")
+    )
+    exploration.feed(events.BudgetChanged(3))
+    resume(exploration)
+    for event in (
+        recorded(8, 1),
+        events.TrialScheduled("u", 1),
+        events.TrialEnded("u", "SUCCEEDED"),
+    ):
+        exploration.feed(event)
+
+    resume(exploration, 3)
+
+    assert exploration.take_lines() == [
+        strategy_lines.Resized(3),
+        strategy_lines.Added("a-8", parameters(8)),
+        strategy_lines.Scheduled("a-8", "u"),
+        strategy_lines.Ended("a-8", succeeded=True),
+    ]

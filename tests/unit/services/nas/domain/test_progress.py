@@ -36,11 +36,24 @@ def test_candidates_are_counted_by_the_end_of_their_trials() -> None:
         *measured(1, 2.0, state="FAILED"),
         recorded(2),
         events.TrialScheduled("t2", 2),
+        *measured(3, 3.0),
         events.TrialScheduled("of a user", 9),
     )
 
-    assert (progress.candidates, progress.running) == (3, 1)
-    assert (progress.succeeded, progress.failed) == (1, 1)
+    assert (progress.candidates, progress.running) == (4, 1)
+    assert (progress.succeeded, progress.failed) == (2, 1)
+
+
+def test_setup_and_state_are_those_of_the_log() -> None:
+    setup = events.ExplorationCreated("0" * 64, "Random", "E", "simplified", "", "/code", 2, seed=1)
+    progress = Progress()
+    assert (progress.setup, progress.generation, progress.state) == (None, 0, "")
+    assert (progress.paused, progress.exhausted, progress.ended) == (False, False, False)
+
+    progress.feed(setup)
+    progress.feed(events.StateChanged("DONE"))
+
+    assert (progress.setup, progress.state) == (setup, "DONE")
 
 
 @pytest.mark.parametrize("wrap", [float, lambda number: {"default": number, "size": 1}])
