@@ -217,3 +217,33 @@ def test_page_of_a_list_has_up_to_500_objects(
 
     assert len(items) == objects
     assert len(server.requests) == requests
+
+
+def test_section_that_asks_for_the_account_of_a_pod_has_none_here(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig(tmp_path)))
+
+    with pytest.raises(PlatformError, match="credentials of the cluster") as caught:
+        KubernetesApi(parse_options({"inCluster": True})).connect()
+
+    assert caught.value.permanent
+
+
+def test_refused_watch_of_a_closed_connection_is_no_change(
+    server: ApiServer, api: KubernetesApi
+) -> None:
+    _, version = api.list(PODS)
+    server.objects.create("pods", {"metadata": {"name": "a"}, "spec": {}})
+    api.close()
+
+    assert api.watch(PODS, version, 60, lambda: False, {}) is False
+
+
+def test_patch_merges_and_parameters_without_a_value_are_left_out(api: KubernetesApi) -> None:
+    labels: dict[str, str] = {"a": "1", "b": "2"}
+    api.request("POST", SECRETS, {"metadata": {"name": "a", "labels": labels}})
+
+    api.request("PATCH", f"{SECRETS}/a", {"metadata": {"labels": {"b": "3"}}}, {"dryRun": None})
+
+    assert api.request("GET", f"{SECRETS}/a")["metadata"]["labels"] == {"a": "1", "b": "3"}

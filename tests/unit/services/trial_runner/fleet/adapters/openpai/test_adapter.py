@@ -16,6 +16,7 @@ from svc_trial_runner.fleet.adapters.openpai.adapter import OpenpaiAdapter, end_
 from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformSection
 from svc_trial_runner.fleet.ports import PlatformError
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
+from tests.support.json_server import JsonHandler, JsonServer, serving
 from tests.support.local_platforms import front_context
 from tests.support.openpai_agents import openpai_adapter
 from tests.support.openpai_server import OpenpaiServer, openpai_server
@@ -333,3 +334,30 @@ def test_words_of_an_end_are_shortened_to_400_characters() -> None:
     status = {"appExitTriggerMessage": "a" * 500}
 
     assert end_words(JsonPart("OpenPAI", status, "jobStatus")) == "a" * 400
+
+
+class _Refusing(JsonHandler):
+    """OpenPAI that refuses each request with one status."""
+
+    status = 403
+
+    def respond(self, method: str) -> None:
+        self.body()
+        self.send_json(self.status, {"code": "RefusedError", "message": f"no {method}"})
+
+
+@pytest.mark.parametrize(
+    ("status", "field"), [(401, "token"), (402, "host"), (403, "token"), (404, "host")]
+)
+async def test_refused_user_is_one_of_the_token_and_other_refusals_are_of_the_host(
+    server: OpenpaiServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    field: str,
+) -> None:
+    monkeypatch.setattr(_Refusing, "status", status)
+    with serving(JsonServer(_Refusing), "refusing") as refusing:
+        (problem,) = await adapter_of(server, tmp_path, host=refusing.address).check()
+
+    assert problem.field == field
