@@ -1,6 +1,7 @@
 """Parts of an agent that a fleet has started; the whole is started by the integration tests."""
 
 import asyncio
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from svc_trial_runner.wiring import (
     AGENT_FOLDER_VARIABLE,
     bus_settings,
     drain_after,
+    drain_on_interrupt,
+    experiments_root,
     machine_gpu_rules,
     open_environments,
     open_home,
@@ -173,6 +176,55 @@ async def test_agent_without_a_limit_of_time_stays(bench: Bench) -> None:
     await drain_after(agent, ManualClock(), None)
 
     assert not agent.draining
+
+
+async def test_interrupts_drain_a_joined_agent_and_then_stop_it(
+    bench: Bench, tmp_path: Path
+) -> None:
+    agent, service = bench.agent(), Service()
+    loop = asyncio.get_running_loop()
+    drain_on_interrupt(service, agent, fleet(tmp_path, platform="joined"))
+    try:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.wait_for(agent.wait_draining(), 30)
+        drained, takes_work = agent.draining, not service.failed
+        stopping = asyncio.ensure_future(service.wait_stopping())
+        await asyncio.sleep(0)
+        stopped = stopping.done()
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.wait_for(stopping, 30)
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+    assert (drained, takes_work, stopped) == (True, True, False)
+    assert service.exit_code == 0
+
+
+async def test_interrupt_of_another_agent_has_its_usual_effect(
+    bench: Bench, tmp_path: Path
+) -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    drain_on_interrupt(Service(), bench.agent(), fleet(tmp_path))
+
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+
+async def test_experiments_are_in_the_folder_of_work_or_on_the_shared_storage(
+    tmp_path: Path,
+) -> None:
+    storage = SharedStorage(StorageKind.NFS, "/here", str(tmp_path / "there"), LocalMount.USER)
+    settings = settings_of_fleet(fleet(tmp_path, pool="exp-e1", shared_storage=storage))
+    service = Service()
+
+    mounted = open_shared_storage(service, settings)
+    await service.aclose()
+
+    assert mounted is not None
+    assert experiments_root(settings, mounted) == mounted.root
+    assert experiments_root(settings, None) == settings.work_directory / "experiments"
+    assert open_shared_storage(service, settings_of_fleet(fleet(tmp_path))) is None
 
 
 def test_gpus_of_a_batch_job_are_a_rule_unless_the_fleet_has_one(

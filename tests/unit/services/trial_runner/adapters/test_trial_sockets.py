@@ -2,6 +2,7 @@ import asyncio
 import json
 import os
 import socket
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ class Session:
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
+        self.pids: list[int] = []
         self.checkpoints: list[CheckpointRequest] = []
         self.answer: asyncio.Future[bytes] | None = None
         self.keeps = True
@@ -42,6 +44,7 @@ class Session:
 
     def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
         self.reports.append(report)
+        self.pids.append(pid)
         return self.answer or REPLY_OK
 
     def save_checkpoint(self, request: CheckpointRequest) -> bytes | asyncio.Future[bytes]:
@@ -102,6 +105,7 @@ async def test_requests_sent_ahead_are_answered_in_order(
         {"ok": True},
     ]
     assert session.reports[0].value == 1
+    assert session.pids == [7]
     caller.close()
 
 
@@ -169,6 +173,22 @@ async def test_endless_line_is_disconnected(sockets: UnixTrialSockets, session: 
     line = await asyncio.to_thread(_line_or_nothing, caller)
 
     assert line == b"" or b"at most" in line
+    caller.close()
+
+
+async def test_line_of_a_metric_of_a_megabyte_fits_and_one_byte_more_is_refused(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO)
+    await caller.answer()
+
+    await asyncio.to_thread(caller.socket.sendall, b"x" * 1_004_096)
+    fits = sockets.catch_up("secret")
+    caller.socket.sendall(b"x")
+
+    assert fits
+    assert not sockets.catch_up("secret")
     caller.close()
 
 
@@ -241,6 +261,22 @@ async def test_dismissed_trial_is_disconnected_and_refused(
     late.close()
 
 
+async def test_quiet_of_a_dismissed_trial_is_not_announced(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO)
+    await caller.answer()
+    calls: list[int] = []
+    sockets.when_quiet("secret", lambda: calls.append(1))
+
+    sockets.dismiss("secret")
+
+    assert await caller.answer() is None
+    assert calls == []
+    caller.close()
+
+
 async def test_caller_that_does_not_read_does_not_fill_the_memory(
     sockets: UnixTrialSockets, session: Session
 ) -> None:
@@ -279,6 +315,22 @@ async def test_path_fits_and_is_private(tmp_path: Path) -> None:
         assert Path(made.path).parent.stat().st_mode & 0o077 == 0
         made.close()
         assert not Path(made.path).parent.exists()
+
+
+@pytest.mark.parametrize(("length", "beside"), [(83, True), (84, False)])
+async def test_socket_is_in_the_runtime_directory_if_its_path_has_107_bytes_at_most(
+    length: int, *, beside: bool
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        runtime = Path(short) / ("x" * (length - len(short) - 1))
+        runtime.mkdir()
+        made = UnixTrialSockets(runtime)
+        path = made.path
+        made.close()
+
+    assert len(str(runtime)) == length
+    assert path.startswith(f"{runtime}/") is beside
+    assert len(os.fsencode(path)) <= 107
 
 
 async def test_folders_of_killed_agents_are_removed_and_others_stay(tmp_path: Path) -> None:
@@ -426,6 +478,21 @@ async def test_process_that_is_not_kept_is_answered_at_once(
     answers = [await caller.answer() for _ in range(3)]
 
     assert answers[1:] == [{"ok": True, "next": None}, {"ok": True}]
+    caller.close()
+
+
+async def test_trial_that_is_not_admitted_is_not_handed_over(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    process = await waiting(caller, session)
+
+    accepted = process.hand_over(NextTrial("unknown", "/code", {}, frozenset(), 1, 1))
+
+    assert accepted.done()
+    assert not accepted.result()
+    process.release()
+    assert await caller.answer() == {"ok": True, "next": None}
     caller.close()
 
 

@@ -75,7 +75,11 @@ def test_address_has_host_and_port(text: str, expected: tuple[str, int]) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", "gate:8081", "http://gate:8081", "https://gate", "https://gate:x", "https://g:1/a"]
+    "text",
+    [
+        *("", "gate:8081", "http://gate:8081", "https://:8081"),
+        *("https://gate", "https://gate:x", "https://g:1/a"),
+    ],
 )
 def test_text_that_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="https://HOST:PORT"):

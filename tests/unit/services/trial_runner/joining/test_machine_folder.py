@@ -42,6 +42,38 @@ def test_folders_of_killed_agents_are_removed_and_those_of_running_ones_stay(
     assert new == tmp_path / "pool/agents/new"
 
 
+def test_folder_of_an_agent_that_has_ended_is_removed(tmp_path: Path) -> None:
+    folder = MachineFolder(tmp_path / "pool")
+    ended = folder.agent("ended")
+    home = AgentHome(ended)
+    home.open()
+    home.close(remove=False)
+
+    same = folder.agent("ended")
+    kept = ended.exists()
+    folder.agent("new")
+
+    assert (same, kept) == (ended, True)
+    assert not ended.exists()
+
+
+def test_folder_whose_lock_cannot_be_opened_stays(tmp_path: Path) -> None:
+    folder = MachineFolder(tmp_path / "pool")
+    strange = folder.agent("strange")
+    strange.mkdir()
+    (strange / "agent.lock").symlink_to(tmp_path / "nowhere")
+
+    folder.agent("new")
+
+    assert strange.exists()
+
+
+def test_long_names_are_cut(tmp_path: Path) -> None:
+    name = folder_name("a" * 64, "p" * 65, "h" * 65)
+
+    assert name == f"{'a' * 16}-{'p' * 64}-{'h' * 64}"
+
+
 def test_machines_with_a_shared_home_have_a_folder_each() -> None:
     one = folder_name("a" * 64, "desks", "node-1")
 
