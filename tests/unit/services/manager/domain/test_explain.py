@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_common.experiment_events.causes import LossCause, LossReason
+from svc_common.experiment_events.causes import EndCause, EndReason, LossCause, LossReason
 from svc_manager.domain import inputs
 from svc_manager.domain.checkpoints import TrialCheckpoint
 from svc_manager.domain.decide_commands import cut_off
@@ -16,7 +16,7 @@ from svc_manager.domain.explanation import (
     ReasonKind,
     TrialOutcome,
 )
-from svc_manager.domain.reports import CheckpointSaved, ExitCause, Exited, Lost
+from svc_manager.domain.reports import CheckpointSaved, ExitCause, Exited, Lost, Started
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import Lab, exited, intermediate, lost
@@ -244,3 +244,49 @@ def test_a_trial_that_its_agent_stopped_unasked_says_so() -> None:
 
     assert explanation.reasons[0].kind is ReasonKind.AGENT
     assert explanation.reasons[0].text == "its agent stopped it"
+
+
+def test_a_running_trial_that_is_to_stop_says_so_and_names_its_losses() -> None:
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=1))
+    trial = lab.running()
+    lab.report(trial, 1, lost("the machine died"))
+    lab.report(trial, 0, Started(1), claim="c2", runner="r2")
+    before = why(lab, trial)
+
+    lab.command(inputs.KillTrial(trial.id))
+
+    assert [reason.kind for reason in before.reasons] == [ReasonKind.LOST]
+    explanation = why(lab, trial)
+    assert [reason.kind for reason in explanation.reasons] == [ReasonKind.USER, ReasonKind.LOST]
+    assert "is being stopped" in explanation.summary
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_killed", "kind"),
+    [
+        (EndCause.UNSPECIFIED, True, ReasonKind.USER),
+        (EndCause.UNSPECIFIED, False, ReasonKind.TIME_LIMIT),
+        (EndCause.EXIT_CODE, False, ReasonKind.AGENT),
+    ],
+    ids=["killed", "not killed", "another cause"],
+)
+def test_a_stop_whose_cause_is_not_in_the_log_is_explained_by_what_is(
+    cause: EndCause, is_killed: bool, kind: ReasonKind
+) -> None:
+    lab = Lab()
+    trial = lab.running()
+    if is_killed:
+        lab.command(inputs.KillTrial(trial.id))
+    lab.report(trial, 1, exited(None, ExitCause.STOPPED))
+    trial.end = EndReason(cause)
+
+    (reason,) = why(lab, trial).reasons
+
+    assert reason.kind is kind
+
+
+def test_an_exit_code_beyond_all_signals_is_an_exit_code() -> None:
+    reason = failed(exited(255)).reasons[0]
+
+    assert reason.kind is ReasonKind.EXIT_CODE
+    assert reason.text == "its command ended with exit code 255"
