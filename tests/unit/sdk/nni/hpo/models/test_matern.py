@@ -55,3 +55,23 @@ def test_correlation_is_one_at_no_distance_and_falls(nu: float) -> None:
 def test_smoothness_must_be_positive(nu: float) -> None:
     with pytest.raises(ValueError, match="nu must be > 0"):
         Matern.of(nu)
+
+
+def test_closed_forms_are_exact() -> None:
+    r = DISTANCES[1:]
+    three, five = np.sqrt(3) * r, np.sqrt(5) * r
+
+    found = [Matern.of(nu).correlation(r**2)[0] for nu in (0.5, 1.5, 2.5)]
+
+    assert found[0] == pytest.approx(np.exp(-r), rel=1e-12)
+    assert found[1] == pytest.approx((1 + three) * np.exp(-three), rel=1e-12)
+    assert found[2] == pytest.approx((1 + five + five**2 / 3) * np.exp(-five), rel=1e-12)
+
+
+@pytest.mark.parametrize(("nu", "exponential"), [(30, False), (31, True), (math.inf, True)])
+def test_smoothness_beyond_thirty_is_the_squared_exponential(nu: float, exponential: bool) -> None:
+    (found,), _ = Matern.of(nu).correlation(np.array([1.0]))
+
+    away = abs(float(found) - math.exp(-0.5))
+    assert (away < 1e-9) is exponential
+    assert away < 0.01

@@ -341,3 +341,10 @@ def test_hosts_know_what_it_learns_from() -> None:
 )
 def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
     assert inspect.signature(AutoTuner).parameters[argument].default == default
+
+
+def test_single_parameter_is_named_as_one() -> None:
+    tuner = AutoTuner("minimize", 0)
+    tuner.update_search_space(LINE)
+
+    assert tuner.explanation.startswith("1 parameter without branches: 5 points")

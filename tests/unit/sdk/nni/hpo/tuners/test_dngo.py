@@ -3,6 +3,7 @@
 import inspect
 from statistics import median
 
+import numpy as np
 import pytest
 
 from nni.hpo import DNGOTuner, RandomTuner, Tuner
@@ -98,3 +99,15 @@ def test_networks_of_different_seeds_start_differently() -> None:
 )
 def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
     assert inspect.signature(DNGOTuner).parameters[argument].default == default
+
+
+def test_fifth_of_the_candidates_lies_near_good_results() -> None:
+    tuner = DNGOTuner("minimize", seed=0)
+    tuner.update_search_space(dict.fromkeys("abcd", PLANE["x"]))
+
+    candidates = tuner._sampled(np.full((1, 4), 0.5))
+
+    assert candidates.shape == (1000, 4)
+    # The standard deviation of 800 numbers is known to 0.0013; four of them.
+    assert (candidates[800:] - 0.5).std() == pytest.approx(0.05, abs=0.005)
+    assert (candidates[:800] - 0.5).std() == pytest.approx(12**-0.5, abs=0.01)

@@ -128,3 +128,41 @@ def test_suggestions_follow_the_results_by_default() -> None:
 
     assert first.get_suggestion() == second.get_suggestion(random_search=False)
     assert first.get_suggestion() != second.get_suggestion(random_search=True)
+
+
+def test_suggestion_may_be_a_draw_of_the_space() -> None:
+    tuner, rival = HyperoptTuner("anneal", seed=4), RandomTuner(seed=4)
+    for each in (tuner, rival):
+        each.update_search_space(SPACE)
+    for number in range(90):
+        tuner.receive_trial_result(number, {"x": 0.5}, 0.0)
+
+    assert tuner.get_suggestion(random_search=True) == rival.generate_parameters(0)
+    # 90 results shrink the range to a tenth.
+    assert abs(tuner.get_suggestion()["x"] - 0.5) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "today"),
+    [
+        ("hyperopt_tpe", "tpe"),
+        ("hyperopt_random", "random_search"),
+        ("hyperopt_annealing", "anneal"),
+    ],
+)
+def test_name_of_an_older_version_is_refused_with_that_of_today(name: str, today: str) -> None:
+    with pytest.raises(RuntimeError, match=f"got '{name}'; use '{today}'"):
+        HyperoptTuner(name)
+
+
+def test_running_trials_have_no_results_by_default() -> None:
+    default, given = (
+        HyperoptTuner("tpe", seed=1),
+        HyperoptTuner("tpe", "minimize", parallel_optimize=False, constant_liar_type="min", seed=1),
+    )
+    for tuner in (default, given):
+        play(tuner)
+        for number in range(30, 34):
+            tuner.generate_parameters(number)
+
+    assert default.generate_parameters(34) == given.generate_parameters(34)

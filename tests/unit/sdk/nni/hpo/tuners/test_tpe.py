@@ -591,3 +591,59 @@ def test_hosts_know_what_it_learns_from() -> None:
     assert TPETuner.multi_objective
     assert TPETuner.imports_failures
     assert TPETuner.learns_stopped
+
+
+@pytest.mark.parametrize(("count", "modelled"), [(2, False), (3, True)])
+def test_model_proposes_after_the_startup_trials(count: int, modelled: bool) -> None:
+    tuner = ready(seed=0, tpe_args={"n_startup_jobs": 3})
+    for number in range(count):
+        tuner.receive_trial_result(number, {"x": number / 9}, float(number))
+    before = tuner.state()
+
+    tuner.generate_parameters(9)
+
+    # Draws of the prior come from a generator of their own.
+    assert (tuner.state()["rng"] != before["rng"]) is modelled
+    assert (tuner.state()["prior"] == before["prior"]) is modelled
+
+
+def test_draw_of_the_space_may_be_asked_for() -> None:
+    tuner, fresh = ready(seed=0, tpe_args={"n_startup_jobs": 0}), ready(seed=0)
+    tuner.receive_trial_result(0, {"x": 0.5}, 1.0)
+
+    assert tuner.suggest(from_prior=True) == fresh.generate_parameters(0)
+
+
+def test_failed_trials_are_kept_in_their_order_among_the_results() -> None:
+    tuner, other = ready(seed=0), ready(seed=0)
+    for number, x in enumerate((0.1, 0.2, 0.3, 0.4)):
+        tuner.receive_trial_result(number, {"x": x}, math.nan if number % 2 else x)
+    failed = tuner.generate_parameters(9)
+    tuner.trial_end(9, False, event="FAILED")
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+
+    assert tuner.state()["failed"] == [[{"x": 0.2}, 1], [{"x": 0.4}, 2], [failed, 2]]
+    assert other.state() == tuner.state()
+
+
+@pytest.mark.parametrize("missing", ["failed", "curves"])
+def test_state_of_an_earlier_version_is_taken(missing: str) -> None:
+    tuner, other = ready(seed=0), ready(seed=0)
+    tuner.receive_trial_result(0, {"x": 0.5}, 1.0)
+    state = tuner.state()
+    expected = {**state, "curves": other.state()["curves"]} if missing == "curves" else state
+
+    other.load_state({key: value for key, value in state.items() if key != missing})
+
+    assert other.state() == expected
+
+
+def test_trials_that_end_for_another_reason_teach_nothing() -> None:
+    tuner = ready(seed=0)
+    tuner.generate_parameters(0)
+
+    tuner.trial_end(0, False, event="USER_CANCELED", intermediate=[1.0])
+
+    assert (tuner.state()["failed"], tuner.state()["observed"]) == ([], [])
+    assert tuner.state()["running"] == []
