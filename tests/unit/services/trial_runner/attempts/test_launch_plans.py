@@ -108,6 +108,16 @@ async def test_oldest_plan_is_dropped_beyond_the_number_that_is_kept(
     assert made.forget("three") == [str(tmp_path / "three")]
 
 
+async def test_plans_of_64_experiments_are_kept(tmp_path: Path) -> None:
+    made = plans(tmp_path)
+    for number in range(65):
+        (tmp_path / f"{number}").mkdir()
+        await made.plan(work(tmp_path / f"{number}", f"e{number}"))
+
+    assert made.forget("e0") == []
+    assert made.forget("e1") == [str(tmp_path / "1")]
+
+
 async def test_code_directory_that_was_removed_is_missed_though_its_plan_is_known(
     tmp_path: Path,
 ) -> None:

@@ -7,7 +7,7 @@ from svc_common.clock import ManualClock
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_trial_runner.adapters.blob_values import StoredLargeValues
 from svc_trial_runner.attempts.trial_session import AttemptSession
-from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report
+from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, CheckpointRequest, Report
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.reports import MetricReported
 from svc_trial_runner.domain.tasks import BlobKey, TrialSpec, TrialWork
@@ -160,6 +160,27 @@ async def test_large_metric_lies_in_the_byte_store() -> None:
     assert isinstance(metric.value, BlobKey)
     assert json.loads(await session.blobs.get(f"sha256/{metric.value.sha256}")) == text
     assert metric.value.size_bytes == 300_002
+
+
+async def test_metric_of_256_kib_is_sent_in_the_report() -> None:
+    session = RecordingSession()
+    answer = session.session.report(Report(False, None, "first", 256 * 1024), 7)
+    session.room.clear()
+    waiting = session.session.report(Report(False, None, "second", 256 * 1024), 7)
+    session.room.set()
+    assert isinstance(waiting, asyncio.Future)
+    larger = session.session.report(Report(False, None, "third", 256 * 1024 + 1), 7)
+    assert isinstance(larger, asyncio.Future)
+
+    assert [answer, await waiting, await larger] == [REPLY_OK] * 3
+    values = [metric.value for metric in session.metrics]
+    assert values[:2] == ["first", "second"]
+    assert isinstance(values[2], BlobKey)
+
+
+def test_checkpoint_is_refused_where_none_is_stored() -> None:
+    with pytest.raises(ChannelError, match="this agent stores no checkpoints"):
+        RecordingSession().session.save_checkpoint(CheckpointRequest(None))
 
 
 async def test_large_metric_that_cannot_be_kept_takes_no_number() -> None:
