@@ -361,3 +361,21 @@ async def test_refused_user_is_one_of_the_token_and_other_refusals_are_of_the_ho
         (problem,) = await adapter_of(server, tmp_path, host=refusing.address).check()
 
     assert problem.field == field
+
+
+async def test_failed_job_whose_details_are_refused_has_ended_without_a_reason(
+    server: OpenpaiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    server.summaries[str(NAME)]["state"] = "FAILED"
+    answered = server.answer
+    monkeypatch.setattr(
+        server,
+        "answer",
+        lambda method, path, *rest: answered(method, path.replace(str(NAME), "gone"), *rest),
+    )
+
+    (agent,) = await adapter.agents()
+
+    assert (agent.phase, agent.reason) == (AgentPhase.ENDED, "")
