@@ -132,3 +132,22 @@ def test_checkpoint_beyond_the_log_is_deleted(
     found = CheckpointFile(path, {}).load(log_end)
 
     assert (found is not None, path.exists()) == (fits, fits)
+
+
+def test_refused_checkpoint_that_is_gone_is_no_fault(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    CheckpointFile(tmp_path / "absent.json", {}).discard("it differs")
+
+    assert "is refused: it differs" in caplog.text
+    assert "cannot be deleted" not in caplog.text
+
+
+def test_refused_checkpoint_that_cannot_be_deleted_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "folder").mkdir()
+
+    CheckpointFile(tmp_path / "folder", {}).discard("it differs")
+
+    assert "cannot be deleted" in caplog.text

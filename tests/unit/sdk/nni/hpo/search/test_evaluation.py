@@ -216,3 +216,23 @@ def test_run_time_of_the_objective_is_measured_and_told() -> None:
     records = EvaluationLoop(Timed(2), evaluation, 2, math.inf).run_here()
 
     assert [record.duration_s for record in records] == Timed.durations == [2.5, 2.5]
+
+
+@pytest.mark.parametrize(("until_s", "count"), [(7.0, 0), (7.5, 3)])
+def test_no_trial_starts_at_the_deadline(until_s: float, count: int) -> None:
+    search = Numbers(3)
+
+    records = EvaluationLoop(search, evaluator(lambda _: 1.0), 9, until_s, lambda: 7.0).run_here()
+
+    assert len(records) == search.asked == count
+
+
+def test_values_that_an_objective_attaches_are_in_the_record() -> None:
+    def objective(trial: StudyTrial, reporter: TrialReporter) -> float:
+        reporter.set_user_attr("seconds", 3)
+        reporter.set_user_attr("seconds", 4)
+        return float(trial.parameters)
+
+    evaluation = ObjectiveEvaluator(objective, AssessorStopper(None), MINIMIZED)
+
+    assert evaluation.of(StudyTrial(0, 1)).user_attrs == {"seconds": 4}

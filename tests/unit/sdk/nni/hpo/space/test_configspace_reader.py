@@ -3,6 +3,7 @@
 from typing import Any
 
 import ConfigSpace
+import pytest
 
 from nni.hpo.space.configspace import (
     from_configspace,
@@ -58,3 +59,11 @@ def test_conditions_become_branches_and_clauses_become_constraints() -> None:
         "not (`model/depth` > 10 and `size` in ['s'])",
         "not (`model/depth` > `model/trees`)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("_name", "is reserved"), ("_constraints", "must be a list")]
+)
+def test_name_that_a_search_space_cannot_have_is_refused(name: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        from_configspace(ConfigSpace.ConfigurationSpace({name: (0.1, 1.0)}))

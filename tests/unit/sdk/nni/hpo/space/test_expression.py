@@ -190,3 +190,15 @@ def deep(call: Callable[[], object]) -> object:
         return deep(call)
     except RecursionError:
         return call()
+
+
+def test_longest_text_is_an_expression() -> None:
+    assert holds("a > 1" + " " * (MOST_CHARACTERS - 5))
+
+
+@pytest.mark.parametrize(
+    "text", ["3 ** 64 % 2 == 1", "3 ** 65 % 2 == 0", "9999 ** 5 % 2 == 1", "10001 ** 5 % 2 == 0"]
+)
+def test_integer_powers_are_exact_up_to_the_base_10000_and_the_exponent_64(text: str) -> None:
+    # The float nearest to an odd number above 2 ** 53 is even.
+    assert holds(text)
