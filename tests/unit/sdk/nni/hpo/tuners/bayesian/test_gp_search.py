@@ -315,3 +315,63 @@ def test_explanation_names_second_measurements() -> None:
 
 def test_prepares_proposals() -> None:
     assert GPSearch.prepares
+
+
+def proposed(mode: str) -> GPSearch:
+    """Return a search with a result of 5 and a running trial that was proposed in a mode."""
+    made = drawn()
+    made.receive_trial_result(9, {"x": 0.0, "kind": "a"}, 5.0)
+    state = made.state()
+    state["model"]["ways"] = [[0, mode, 0.8]]
+    made.load_state(state)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("mode", "value", "gains", "successes", "failures"),
+    [
+        ("local", 3.0, [2.0], 1, []),
+        ("local", 6.0, [0.0], 0, [[0.8, 1]]),
+        ("local", 5.0, [0.0], 0, [[0.8, 1]]),
+        ("global", 3.0, [2.0], 0, []),
+        ("explore", 6.0, [0.0], 0, []),
+        ("option", 3.0, [2.0], 0, []),
+        ("design", 3.0, [], 0, []),
+        ("density", 3.0, [], 0, []),
+        ("repeat", 3.0, [], 0, []),
+        ("local", math.nan, [], 0, []),
+    ],
+)
+def test_result_counts_for_the_mode_that_proposed_it(
+    mode: str, value: float, gains: list[float], successes: int, failures: list[list[float]]
+) -> None:
+    made = proposed(mode)
+
+    made.receive_trial_result(0, {"x": 1.0, "kind": "a"}, value)
+
+    found = made.state()["model"]
+    assert found["gains"] == gains
+    assert found["region"] == [0.8, successes, failures]
+    assert found["ways"] == []
+
+
+def test_trial_that_ends_without_a_result_leaves_its_mode_behind() -> None:
+    made = proposed("local")
+
+    made.trial_end(0, False, event="USER_CANCELED")
+
+    found = made.state()["model"]
+    assert (found["ways"], found["gains"]) == ([], [])
+
+
+def test_tpe_has_a_share_only_where_it_takes_part() -> None:
+    assert drawn().tpe_share == 0.0
+    assert blended(SPACE).tpe_share == 0.15
+    assert (drawn().design_size, blended(SPACE).design_size) == (5, 5)
+
+
+def test_run_times_are_learned_by_a_cost_aware_search_only() -> None:
+    assert not drawn().learns_durations
+    assert drawn().costs is None
+    assert "costs" not in drawn().state()
+    assert cost_aware().learns_durations

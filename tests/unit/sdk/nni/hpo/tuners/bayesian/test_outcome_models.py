@@ -206,3 +206,43 @@ def test_lucky_result_does_not_bound_the_improvement_where_results_are_noisy(noi
         assert lowest_known > lowest_measured + 0.1
     else:
         assert lowest_known == pytest.approx(lowest_measured)
+
+
+def test_results_that_all_break_limits_are_ranked_by_each_of_them_alike() -> None:
+    excess = np.array([[1.0, 1.0], [300.0, 0.0], [300.0, 2.0], [np.inf, -5.0]])
+    outcomes = np.column_stack([np.arange(4.0), excess])
+
+    fit = models(1, 2).update(grid(2), outcomes, NONE)
+
+    # Ranks of the first limit: 0, 1, 1, 2; of the second one: 1, 0, 2, 0.
+    assert fit.good.tolist() == [0, 1]
+    assert fit.acquisition.boxes is None
+    assert fit.modelled == 4
+
+
+def test_improvements_reach_a_tenth_of_the_range_beyond_the_worst_losses() -> None:
+    vectors = grid()
+    column = opposed(vectors)[:, 0]
+
+    boxes = models(2, 0).update(vectors, opposed(vectors), NONE).acquisition.boxes
+    equal = np.column_stack([column, np.ones(len(vectors))])
+    constant = models(2, 0).update(vectors, equal, NONE).acquisition.boxes
+
+    targets = standardised(damped(opposed(vectors)[:, 1]))
+    assert boxes is not None
+    assert boxes.edges[1][-1] == pytest.approx(targets.max() + 0.1 * np.ptp(targets))
+    assert constant is not None
+    assert constant.edges[1][-1] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("x", "counts"), [(0.25, True), (0.9, False)])
+def test_running_trial_counts_if_it_is_expected_to_keep_the_limits(x: float, counts: bool) -> None:
+    vectors = grid()
+    lowest = 0.25 if counts else 0.9
+    outcomes = np.column_stack([(vectors[:, 0] - lowest) ** 2, vectors[:, 0] - 0.6])
+
+    boxes = models(1, 1).update(vectors, outcomes, np.array([[x, 0.0]])).acquisition.boxes
+
+    within = standardised(damped(outcomes[:, 0]))[outcomes[:, 1] <= 0]
+    assert boxes is not None
+    assert bool(boxes.edges[0][-1] < within.min() - 1e-9) is counts
