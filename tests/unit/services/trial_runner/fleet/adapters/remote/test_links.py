@@ -208,6 +208,8 @@ def test_closed_link_connects_no_more(tmp_path: Path) -> None:
 
         with pytest.raises(MachineError, match="is not connected"):
             await opened.link.session()
+        for _ in range(10):  # turns of the loop in which a task would begin
+            await asyncio.sleep(0)
         assert opened.tries == 1
 
     run(tmp_path, work)
