@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
 from svc_common.messaging.ports import Task
@@ -62,6 +64,19 @@ async def test_an_agent_without_slots_tops_up_its_grant_below_one_half(bench: Be
     await consumer.run()
 
     assert feed.grants == [first, first // 2 + 1]
+    assert first == 1000
+
+
+@pytest.mark.parametrize(("granted", "more"), [(0, 3), (1, 2), (3, 0), (4, 0)])
+async def test_an_agent_with_slots_requests_what_its_room_lacks(
+    bench: Bench, granted: int, more: int
+) -> None:
+    feed = ManualFeed()
+    feed.granted = granted
+
+    await TaskConsumer(feed, bench.agent(slots=3)).run()
+
+    assert feed.grants == [more]
 
 
 async def test_slots_bound_what_is_pulled(bench: Bench) -> None:

@@ -1,3 +1,4 @@
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -10,7 +11,7 @@ from svc_trial_runner.agent.log_files import TrialLogReader
 from svc_trial_runner.agent.presence import RunnerIdentity
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.servicer import RunnerServicer
-from tests.unit.services.trial_runner.conftest import Bench
+from tests.unit.services.trial_runner.conftest import WAIT_S, Bench
 
 IDENTITY = RunnerIdentity("r", "b", "local", "host", "1.0")
 CONTEXT = cast(Any, None)
@@ -50,6 +51,16 @@ async def test_trials_are_paged_in_order(bench: Bench) -> None:
         pb.ListRunnerTrialsRequest(page_size=2, page_token=first.next_page_token), CONTEXT
     )
 
+    whole = [
+        await runner_servicer.ListRunnerTrials(pb.ListRunnerTrialsRequest(page_size=size), CONTEXT)
+        for size in (0, 3, 4)
+    ]
+    smallest = await runner_servicer.ListRunnerTrials(
+        pb.ListRunnerTrialsRequest(page_size=1), CONTEXT
+    )
+
+    assert [(len(page.trials), page.next_page_token) for page in whole] == [(3, "")] * 3
+    assert [trial.trial_id for trial in smallest.trials] == ["a"]
     assert [trial.trial_id for trial in first.trials] == ["a", "b"]
     assert [trial.trial_id for trial in rest.trials] == ["c"]
     assert rest.next_page_token == ""
@@ -59,6 +70,21 @@ async def test_trials_are_paged_in_order(bench: Bench) -> None:
     assert not rest.trials[0].HasField("started_at")
     for run in list(agent.attempts):
         agent.stop_trial(run.key)
+
+
+async def test_running_trial_has_its_process_and_start(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    started = (await bench.until_kind("one", "started")).started
+
+    answer = await servicer(bench, agent).ListRunnerTrials(pb.ListRunnerTrialsRequest(), CONTEXT)
+
+    (trial,) = answer.trials
+    assert (trial.process_group_id, trial.warm) == (started.pid, False)
+    assert trial.started_at == started.started_at
+    assert not trial.HasField("wait")
+    agent.lose_all()
+    await asyncio.wait_for(agent.wait_drained(), WAIT_S)
 
 
 async def test_negative_page_is_refused(bench: Bench) -> None:
