@@ -7,18 +7,29 @@ from svc_trial_runner.fleet.domain.decisions import decide
 from svc_trial_runner.fleet.domain.needs import PoolPlatform
 from svc_trial_runner.fleet.domain.pool import BACK_OFF_LIMIT_S, MISSING_AFTER_S, Pool
 from svc_trial_runner.fleet.domain.pool_events import (
+    ActionCompleted,
     ActionFailed,
     ActionStarted,
+    AgentEnrolled,
     AgentsLaunched,
+    AgentsListed,
+    AgentsTerminated,
+    CleanPlatform,
+    DrainSent,
     LaunchAgents,
+    ListAgents,
     ListeningChanged,
     NeedChanged,
     OpenPlatform,
+    PlatformAction,
     PlatformChanged,
+    PlatformCleaned,
     PlatformOpened,
     PresenceReceived,
     RestoredAgent,
+    SlotsSent,
     StateRestored,
+    TerminateAgents,
 )
 from tests.support.fleet_pools import (
     INSTALLATION,
@@ -293,3 +304,242 @@ def test_agent_of_another_section_of_the_same_cluster_is_left_to_it() -> None:
 
     assert not pool.agents[second].ended
     assert pool.platforms["slurm"].back_offs == {}
+
+
+@pytest.mark.parametrize(
+    ("trials", "uploads", "idle", "worked"),
+    [(0, 0, True, False), (1, 0, False, True), (0, 1, False, False)],
+    ids=["idle", "runs a trial", "stores outputs"],
+)
+def test_agent_is_idle_without_trials_and_outputs_to_store(
+    trials: int, uploads: int, *, idle: bool, worked: bool
+) -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+
+    pool.apply(PresenceReceived(name, trials, uploads=uploads), 5.0)
+    pool.apply(PresenceReceived(name, trials, uploads=uploads), 7.0)
+
+    record = pool.agents[name]
+    assert record.idle_since_s == (5.0 if idle else None)
+    assert (record.trials, record.has_worked, record.heard_s) == (trials, worked, 7.0)
+
+
+def test_agent_that_works_again_is_not_idle() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+
+    for now_s, trials in ((1.0, 0), (2.0, 1)):
+        pool.apply(PresenceReceived(name, trials), now_s)
+
+    assert pool.agents[name].idle_since_s is None
+
+
+def test_agent_that_drains_and_leaves_stays_so_and_has_its_platform_listed() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    join(pool, name)
+    assert not pool.agents[name].leaves
+
+    pool.apply(PresenceReceived(name, 0, draining=True), 1.0)
+    pool.apply(PresenceReceived(name, 0), 2.0)
+    changed = pool.platforms["slurm"].changed
+    pool.apply(PresenceReceived(name, 0, leaving=True), 3.0)
+    pool.apply(PresenceReceived(name, 0, leaving=True), 4.0)
+
+    record = pool.agents[name]
+    assert (record.draining, record.leaves, record.left_s) == (True, True, 3.0)
+    assert (changed, pool.platforms["slurm"].changed) == (False, True)
+
+
+def test_ordered_slots_hold_when_the_agent_reports_them() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    record = pool.agents[name]
+    pool.apply(SlotsSent({name: 3, agent(9): 2}), 4.0)
+    assert (record.ordered_slots, record.slots_sent_s, record.follows_slots) == (3, 4.0, False)
+
+    pool.apply(PresenceReceived(name, 0, slots=2), 5.0)
+    before = (record.slots, record.ordered_slots, record.follows_slots)
+    pool.apply(PresenceReceived(name, 0, slots=3), 6.0)
+
+    assert before == (1, 3, True)
+    assert (record.slots, record.ordered_slots) == (3, None)
+    pool.apply(PresenceReceived(name, 0), 7.0)
+    assert not record.follows_slots
+
+
+def test_orders_to_unknown_agents_are_ignored() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+
+    pool.apply(DrainSent((agent(9), name)), 4.0)
+
+    assert pool.agents[name].drain_sent_s == 4.0
+    assert set(pool.agents) == {name}
+
+
+def test_time_of_agents_is_summed_from_the_machine_to_the_end() -> None:
+    pool = opened_pool(need(waiting=2))
+    first, second = launch(pool)
+    at_the_launch = pool.agent_s(5.0)
+    join(pool, first, second, now_s=10.0)
+    at_the_start = pool.agent_s(0.0)
+
+    pool.give_up(pool.agents[first], "it is silent", 30.0)
+    pool.apply(ActionStarted("slurm", TerminateAgents((first,))), 31.0)
+    pool.apply(AgentsTerminated("slurm"), 40.0)
+
+    assert (at_the_launch, at_the_start) == (0.0, 0.0)
+    assert set(pool.agents) == {second}
+    assert pool.agent_s(50.0) == 20.0 + 40.0
+
+
+def test_termination_ends_the_time_of_its_agents_only() -> None:
+    pool = opened_pool(need(waiting=2))
+    first, second = launch(pool)
+    join(pool, first, second)
+
+    pool.apply(ActionStarted("slurm", TerminateAgents((first,))), 10.0)
+    pool.apply(AgentsTerminated("slurm"), 20.0)
+
+    assert set(pool.agents) == {second}
+    assert pool.agent_s(100.0) == 20.0 + 100.0
+
+
+def test_closed_pool_is_clean_when_nothing_is_left_on_its_platforms() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    states = [pool.cleaned]
+
+    pool.apply(NeedChanged(need(closed=True, sequence=2)), 1.0)
+    states.append(pool.cleaned)
+    pool.apply(ActionStarted("slurm", CleanPlatform()), 2.0)
+    pool.apply(PlatformCleaned("slurm"), 3.0)
+    states.append(pool.cleaned)
+    pool.apply(NeedChanged(need(waiting=1, sequence=3)), 4.0)
+
+    assert states == [False, False, True]
+    assert name not in pool.agents
+    assert not pool.cleaned
+    assert not pool.platforms["slurm"].cleaned
+
+
+def test_platform_that_was_never_used_needs_no_cleaning() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    without_a_need = pool.cleaned
+
+    pool.apply(NeedChanged(need(closed=True)), 0.0)
+
+    assert (without_a_need, pool.cleaned) == (False, True)
+
+
+@pytest.mark.parametrize(("was_cleaned", "used"), [(True, False), (False, True)])
+def test_next_fleet_restores_numbers_times_and_use(*, was_cleaned: bool, used: bool) -> None:
+    pool = Pool(INSTALLATION, POOL)
+    agents = (
+        RestoredAgent(agent(7), "slurm", slots=2, launching=True),
+        RestoredAgent(agent(3), "slurm", slots=2, launching=False, counts_from_s=2.0),
+    )
+
+    pool.apply(StateRestored(agents, 5, cleaned=was_cleaned, ended_agent_s=100.0), 10.0)
+    pool.apply(NeedChanged(need(waiting=2)), 10.0)
+
+    assert pool.last_number == 7
+    assert [pool.agents[agent(number)].launched_s for number in (7, 3)] == [None, 10.0]
+    assert pool.agent_s(12.0) == 100.0 + 10.0
+    assert pool.platforms["slurm"].used is used
+
+
+def test_time_without_trials_begins_with_the_last_one() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    found = []
+
+    for now_s, waiting, running in (
+        (1.0, 0, 0),
+        (2.0, 0, 0),
+        (3.0, 0, 1),
+        (4.0, 1, 0),
+        (5.0, 0, 0),
+    ):
+        pool.apply(NeedChanged(need(waiting, running)), now_s)
+        found.append(pool.no_demand_since_s)
+
+    assert found == [1.0, 1.0, None, None, 5.0]
+
+
+@pytest.mark.parametrize(("ended_s", "failed"), [(29.9, True), (30.0, False)])
+def test_agent_that_ends_within_thirty_seconds_is_a_failed_launch(
+    ended_s: float, *, failed: bool
+) -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    join(pool, name)
+
+    list_agents(pool, "slurm", PlatformAgent(name, AgentPhase.ENDED), now_s=ended_s)
+
+    back_off = pool.platforms["slurm"].back_offs.get(LaunchAgents)
+    assert (back_off is not None) is failed
+    if back_off is not None:
+        assert back_off.reason == f"agent {name} on host ended: no reason is known"
+
+
+def test_agent_that_was_ordered_to_drain_may_end_soon() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    join(pool, name)
+    pool.apply(DrainSent((name,)), 1.0)
+
+    list_agents(pool, "slurm", PlatformAgent(name, AgentPhase.ENDED), now_s=2.0)
+
+    assert pool.platforms["slurm"].back_offs == {}
+
+
+@pytest.mark.parametrize(
+    ("action", "result"),
+    [
+        (OpenPlatform(), PlatformOpened("slurm")),
+        (ListAgents(), AgentsListed("slurm", (), None)),
+        (TerminateAgents(()), AgentsTerminated("slurm")),
+        (CleanPlatform(), PlatformCleaned("slurm")),
+    ],
+)
+def test_success_of_an_action_ends_its_delays(
+    action: PlatformAction, result: ActionCompleted
+) -> None:
+    pool = opened_pool(need(waiting=1))
+    platform = pool.platforms["slurm"]
+    pool.apply(ActionStarted("slurm", action), 1.0)
+    pool.apply(ActionFailed("slurm", action, "no route"), 1.0)
+    failed = (platform.retry_s(type(action)), platform.listed_s, platform.action)
+
+    pool.apply(ActionStarted("slurm", action), 3.0)
+    pool.apply(result, 3.0)
+
+    assert failed == (3.0, None, None)
+    assert platform.retry_s(type(action)) is None
+    assert platform.action is None
+
+
+def test_change_on_a_platform_makes_its_list_outdated_until_the_next_one() -> None:
+    pool = opened_pool(need(waiting=1))
+
+    pool.apply(PlatformChanged("slurm"), 1.0)
+    changed = pool.platforms["slurm"].changed
+    list_agents(pool, "slurm", now_s=2.0)
+
+    assert (changed, pool.platforms["slurm"].changed) == (True, False)
+
+
+def test_machine_that_enrols_again_replaces_its_former_agent() -> None:
+    pool = opened_pool(need(waiting=1))
+    for number, replaced, now_s in ((4, None, 1.0), (5, agent(4), 2.0)):
+        pool.apply(AgentEnrolled(agent(number), "joined", 2, "host", replaced), now_s)
+
+    before, after = pool.agents[agent(4)], pool.agents[agent(5)]
+
+    assert (before.ended, before.phase, before.left_s) == (True, AgentPhase.ENDED, 2.0)
+    assert before.reason == f"its machine has enrolled again, as {agent(5)}"
+    assert (after.ended, after.phase, after.slots) == (False, AgentPhase.RUNNING, 2)
+    assert (after.launched_s, after.started_s, after.machine) == (2.0, 2.0, "host")
+    assert pool.last_number == 5
