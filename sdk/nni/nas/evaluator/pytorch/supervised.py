@@ -73,6 +73,21 @@ class SupervisedLearningModule(LightningModule):
         self.optimizer = optimizer
         self.export_path = output_path(export_onnx)
 
+    def set_model(self, model: nn.Module) -> None:
+        """Set the network to train; forget the batches of an earlier one, which may have failed.
+
+        Args:
+            model: network.
+
+        Raises:
+            TypeError: `model` is no network.
+        """
+        super().set_model(model)
+        for stage in (self.metrics, self.train_metrics, self.test_metrics):
+            for metric in stage.values():
+                assert isinstance(metric, torchmetrics.Metric)
+                metric.reset()
+
     def forward(self, inputs: Tensor) -> Any:  # noqa: ANN401 - what the network returns
         """Return the predictions of the network.
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 import torchmetrics
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import SGD
 
 import nni
@@ -145,3 +145,39 @@ def test_a_module_travels_as_a_call() -> None:
 
     assert module.trace_kwargs == {"learning_rate": 0.25, "num_classes": 2}
     assert nni.load(nni.dump(module)).learning_rate == 0.25
+
+
+class Failing(nn.Module):
+    """Network that fails in its second pass; the first one chooses the other class."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = network(2)
+        self.passes = 0
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.passes:
+            raise RuntimeError("out of memory")
+        self.passes += 1
+        output: Tensor = -self.network(inputs)
+        return output
+
+
+@pytest.mark.parametrize(
+    "loaders",
+    [{"train_dataloaders": loader()}, {"val_dataloaders": loader()}],
+    ids=["training", "validation"],
+)
+def test_metrics_count_no_batches_of_an_earlier_model_that_failed(loaders: dict[str, Any]) -> None:
+    def made() -> Any:
+        module = ClassificationModule(num_classes=2)
+        return Lightning(module, Trainer(max_epochs=1, **QUIET), **loaders)
+
+    evaluator = made()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        reports_of(lambda: evaluator.evaluate(Failing()))
+
+    after_failure = reports_of(lambda: evaluator.evaluate(network(2)))
+    alone = reports_of(lambda: made().evaluate(network(2)))
+
+    assert after_failure == alone
