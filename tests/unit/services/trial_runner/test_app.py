@@ -12,10 +12,16 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_trial_runner.adapters.gpu_devices import NvmlGpuDevices
 from svc_trial_runner.agent.agent import RENEW_EVERY_S
 from svc_trial_runner.agent_settings import ConnectionKind, ConnectionSettings
-from svc_trial_runner.app import _gpu_source, _open_dependencies, _renew_for_ever
+from svc_trial_runner.app import (
+    _gpu_source,
+    _open_dependencies,
+    _renew_for_ever,
+    _stop_when_drained,
+)
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.domain.tasks import BlobKey
+from svc_trial_runner.ports import FinishedTrial
 from svc_trial_runner.settings import read_settings, settings_of_fleet
 from tests.support.byte_service import byte_service
 from tests.unit.services.trial_runner.adapters.test_manager_blobs import ElsewhereStore
@@ -54,6 +60,26 @@ async def test_claims_are_renewed_again_and_again(bench: Bench) -> None:
     assert not renewing.done()
     renewing.cancel()
     await asyncio.gather(renewing, return_exceptions=True)
+
+
+@pytest.mark.parametrize("in_fleet", [True, False])
+async def test_drained_agent_waits_for_its_outputs_only_in_a_fleet(
+    bench: Bench, tmp_path: Path, *, in_fleet: bool
+) -> None:
+    settings = settings_of_fleet(fleet(tmp_path)) if in_fleet else read_settings([])
+    service, agent, outputs = Service(), bench.agent(), bench.dependencies.outputs
+    outputs.add(FinishedTrial("e1", "t1", 1, str(tmp_path / "t1")))
+    agent.drain()
+
+    ending = asyncio.ensure_future(_stop_when_drained(service, settings, agent, outputs))
+    stopping = asyncio.ensure_future(service.wait_stopping())
+    for _ in range(10):  # turns of the loop; nothing uploads the output meanwhile
+        await asyncio.sleep(0)
+
+    assert (stopping.done(), outputs.waiting) == (not in_fleet, 1)
+    for task in (ending, stopping):
+        task.cancel()
+    await asyncio.gather(ending, stopping, return_exceptions=True)
 
 
 async def test_agent_of_a_fleet_loads_values_through_the_manager(
