@@ -96,6 +96,17 @@ def test_of_very_many_results_a_part_is_used() -> None:
     assert importances({"a": SPACE["a"]}, known).trials == MOST_TRIALS
 
 
+def test_part_of_very_many_results_is_spread_over_all() -> None:
+    space = {"a": SPACE["a"], "kind": SPACE["kind"]}
+    early = trials(space, lambda p: p["a"], 10) * (MOST_TRIALS // 10)
+    late = trials(space, lambda p: 4.0 * (p["kind"] == "x"), 10) * (MOST_TRIALS // 10)
+
+    found = importances(space, early + late)
+
+    assert found.trials == MOST_TRIALS
+    assert found.shares["kind"] > 0.2
+
+
 def test_too_few_or_equal_results_are_refused() -> None:
     known = trials(SPACE, lambda p: p["a"], 3)
 

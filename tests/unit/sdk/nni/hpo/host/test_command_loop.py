@@ -1,5 +1,6 @@
 """Command loop of the host."""
 
+import importlib
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -123,6 +124,11 @@ class Careless(Failing):
         import numpy
         return [random.random(), numpy.random.random()]
 
+class Eager(Careless):
+    prepared = []
+    def prepare_parameters(self):
+        self.prepared.append(1)
+
 class Two(MsgDispatcherBase):
     def handle_update_search_space(self, data): ...
     def handle_request_trial_jobs(self, data):
@@ -234,6 +240,23 @@ def test_preparing_between_commands_changes_no_answer() -> None:
         loop.prepare()
 
     assert prepared.said == plain.said
+
+
+def test_proposals_are_prepared_after_a_result(code: Path) -> None:
+    loop = CommandLoop(MemoryPipe(), configure_log=lambda _: None)
+    loop.handle(initialize(tuner=custom("Eager", code)))
+    prepared = importlib.import_module("loop_algorithms").Eager.prepared
+    prepared.clear()
+    counts = []
+    for command in (
+        generate("r", 0),
+        {"op": "metric", "position": [3, 0], "metric": ["t", 0, 0, True, 0, 0.5, False]},
+    ):
+        loop.handle(command)
+        loop.prepare()
+        counts.append(len(prepared))
+
+    assert counts == [0, 1]
 
 
 def result(trial_id: str, value: object, *, customized: bool = False) -> dict[str, Any]:
