@@ -2,8 +2,10 @@ import asyncio
 import errno
 import json
 import os
+import select
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -141,6 +143,75 @@ async def test_stop_sends_term_and_reports_it(bench: Bench) -> None:
 
     assert exited.cause == report_pb2.EXIT_CAUSE_STOPPED
     assert exited.signal == 15
+
+
+async def test_running_attempt_has_its_leader_in_the_journal(bench: Bench) -> None:
+    run = await running(bench)
+    assert run.process is not None
+
+    (claim,) = bench.dependencies.journal.state.claims.values()
+
+    assert claim.leader == run.process.identity
+    await ended(bench, run)
+
+
+@pytest.mark.parametrize(("code", "detail"), [(3, "oh"), (0, "")])
+async def test_state_of_an_ended_trial_is_written_and_a_failure_has_its_last_words(
+    bench: Bench, code: int, detail: str
+) -> None:
+    await bench.deliver(bench.agent(), bench.task("one", f"echo oh >&2; exit {code}"))
+
+    exited = (await bench.until_kind("one", "exited")).exited
+    state = (bench.folder / "experiment/trials/one/.nni/state").read_text().split()
+    assert (exited.exit_code, exited.detail) == (code, detail)
+    assert state[0] == str(code)
+    assert abs(int(state[1]) - exited.ended_at.ToMilliseconds()) <= 1
+
+
+async def test_trial_that_ignores_term_is_killed_after_the_grace(bench: Bench) -> None:
+    agent = bench.agent()
+    os.mkfifo(bench.folder / "ready")
+    task = bench.task("one", "trap '' TERM; echo > ready; while true; do sleep 1; done")
+    task.spec.grace.FromMilliseconds(20)
+    await bench.deliver(agent, task)
+    await asyncio.to_thread((bench.folder / "ready").read_bytes)
+
+    agent.stop_trial(KEY)
+
+    exited = (await bench.until_kind("one", "exited")).exited
+    assert (exited.cause, exited.signal) == (report_pb2.EXIT_CAUSE_STOPPED, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("trap", "grace_ms"), [("", 3_600_000), ("trap '' TERM;", 20)], ids=["TERM", "KILL"]
+)
+async def test_process_that_outlives_its_trial_is_ended(
+    bench: Bench, trap: str, grace_ms: int
+) -> None:
+    command = f"({trap} exec sleep 300) >/dev/null 2>&1 & echo $! > left"
+    task = bench.task("one", command)
+    task.spec.grace.FromMilliseconds(grace_ms)
+
+    await bench.deliver(bench.agent(), task)
+    await bench.until_kind("one", "exited")
+
+    with suppress(ProcessLookupError):  # it has ended already
+        left = os.pidfd_open(int((bench.folder / "left").read_text()))
+        over, _, _ = await asyncio.to_thread(select.select, [left], [], [], WAIT_S)
+        os.close(left)
+        assert over
+
+
+@pytest.mark.parametrize(("platform", "found"), [("", "local"), ("slurm", "slurm")])
+async def test_platform_of_the_machine_comes_before_that_of_the_task(
+    bench: Bench, platform: str, found: str
+) -> None:
+    bench.dependencies = replace(bench.dependencies, platform=platform)
+
+    await bench.deliver(bench.agent(), bench.task("one", "echo $NNI_PLATFORM", platform="local"))
+    await bench.until_kind("one", "exited")
+
+    assert (bench.folder / "experiment/trials/one/stdout").read_text() == f"{found}\n"
 
 
 async def test_stop_after_the_natural_end_keeps_the_natural_end(bench: Bench) -> None:
