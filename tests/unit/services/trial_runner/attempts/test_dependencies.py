@@ -9,6 +9,7 @@ async def test_end_by_a_handled_signal_waits_less_than_one_by_term(bench: Bench)
     # Failures are frequent, and a person waits for them; a notice comes when both are long over.
     assert 0 < times.handled_signal_notice_s < times.shutdown_notice_s
     assert times.shutdown_notice_s < times.waiting_notice_after_s
+    assert (times.waiting_notice_after_s, times.shutdown_notice_s) == (3.0, 0.5)
 
 
 async def test_what_only_some_agents_have_is_missing(bench: Bench) -> None:

@@ -96,6 +96,14 @@ async def test_stranger_on_a_gpu_is_noticed_when_it_goes() -> None:
     assert await waiting == GpuAllocation((0,))
 
 
+async def test_first_of_several_strangers_is_named() -> None:
+    gpus, _ = desk(GpuDevice(3, "a", 1, frozenset({STRANGER, 2**30})))
+
+    _, active = await gpus.devices()
+
+    assert active == {3: "process 1"}
+
+
 async def test_own_descendants_are_no_foreign_users() -> None:
     child = await asyncio.create_subprocess_exec("sleep", "30")
     gpus, _ = desk(GpuDevice(0, "a", 1, frozenset({child.pid})))
