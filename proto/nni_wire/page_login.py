@@ -31,7 +31,7 @@ def login_code(token: str, port: int, now_s: float, opening: str = "") -> str:
 
 
 def is_login_code(text: str) -> bool:
-    """Return whether a text has the form of a code."""
+    """Return whether a text has the prefix and the number of dotted parts of a login code."""
     return text.startswith(f"{_KIND}.") and len(text.split(".")) == _PARTS
 
 

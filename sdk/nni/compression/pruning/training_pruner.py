@@ -65,7 +65,7 @@ class TrainingPruner(ChannelPruner):
         return super()._scores(key, shared)
 
     def collect_data(self) -> None:
-        """Train with the hooks of `observe` for the number of steps or of epochs."""
+        """Train for the configured steps or epochs, while the hooks of `observe` collect statistics."""
         evaluator = self._trained_by
         evaluator.bind_model(self.bound_model)
         try:
