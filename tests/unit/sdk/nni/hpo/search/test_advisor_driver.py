@@ -213,3 +213,15 @@ def test_new_space_may_have_more_jobs(bench: Bench) -> None:
     assert [item[:2] for item in answer.parameters] == [(2, 1)]
     assert not answer.exhausted
     assert ("space", {"x": 1}) in bench.advisor.heard
+
+
+def test_metrics_and_ends_of_other_trials_are_not_forwarded(bench: Bench) -> None:
+    bench.hosting.generate([1])
+
+    bench.hosting.metric(MetricCommand("t", 1, 1, True, 0, 0.5, True))
+    bench.hosting.metric(MetricCommand("u", 1, 9, True, 0, 0.5, False))
+    bench.hosting.trial_end(TrialEndCommand("t", 1, "SUCCEEDED", customized=True))
+    bench.hosting.trial_end(TrialEndCommand("u", 9, "SUCCEEDED", customized=False))
+
+    assert bench.advisor.heard == [("request", 1)]
+    assert bench.said == []

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from nni.hpo import NoImprovement, TrialPruned, optimize
+from nni.hpo import NoImprovement, TrialPruned, commands, optimize
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.advisors.asha import ASHA
 from nni.hpo.commands import CommandType
-from nni.hpo.objectives import MINIMIZED
+from nni.hpo.objectives import MINIMIZED, Objectives, objectives_of
 from nni.hpo.search.advisor_search import AdvisorSearch
 from nni.hpo.search.optimization import OptimizeResult
 
@@ -299,3 +299,37 @@ def test_trial_without_a_result_was_stopped_or_has_failed(stopped: bool, event: 
     search.tell(search.ask().id, None, stopped=stopped)
 
     assert advisor.ended == [event]
+
+
+@pytest.mark.parametrize(
+    ("objectives", "value", "reported"),
+    [
+        (MINIMIZED, {"default": 2.0, "cost": 1.0}, {"default": 2.0, "cost": 1.0}),
+        (objectives_of({"cost": "minimize"}), {"default": 2.0, "cost": 1.0}, 1.0),
+    ],
+)
+def test_advisor_gets_whole_reports_or_the_only_named_metric(
+    objectives: Objectives, value: dict[str, float], reported: object
+) -> None:
+    advisor = Recording()
+    search = AdvisorSearch(advisor, SPACE, objectives)
+
+    search.tell(search.ask().id, value)
+
+    assert [found for _, _, found in advisor.reported] == [reported]
+
+
+def test_trial_without_a_result_has_failed_unless_it_was_stopped() -> None:
+    advisor = Recording()
+    search = AdvisorSearch(advisor, SPACE, MINIMIZED)
+
+    search.tell(search.ask().id, None)
+
+    assert advisor.ended == ["FAILED"]
+
+
+def test_advisor_is_connected_during_its_calls_only() -> None:
+    AdvisorSearch(Recording(), SPACE, MINIMIZED).ask()
+
+    with pytest.raises(RuntimeError, match="host"):
+        commands.send(CommandType.KillTrialJob, "0")

@@ -507,3 +507,21 @@ def test_restored_tuner_goes_on_with_an_open_trial() -> None:
     assert isinstance(inner, ResumableTuner)
     assert inner.results == [(1, 5.0)]
     assert inner.ended == [(0, True)]
+
+
+def test_restored_tuner_learns_results_that_waited_for_one_within_the_limits() -> None:
+    objectives = objectives_of("minimize", [{"metric": "cost", "max": 5}])
+    tuner, restored = (
+        ready(ResumableTuner(*proposals), objectives=objectives) for proposals in ((1, 2), ())
+    )
+    assert isinstance(tuner, ResumableManagedTuner)
+    assert isinstance(restored, ResumableManagedTuner)
+    run(tuner, 1, value=lambda x: {"default": x, "cost": 9})
+
+    restored.load_state(json.loads(json.dumps(tuner.state())))
+    run(restored, 1, first=1, value=lambda x: {"default": x, "cost": 1})
+
+    inner = restored._tuner
+    assert isinstance(inner, ResumableTuner)
+    assert inner.results[0] == (2, {"default": 2, "cost": 1})
+    assert [x for x, _ in inner.imported] == [1]

@@ -175,3 +175,13 @@ def test_regret_bound_is_computed_at_every_fifth_result_from_the_tenth_on() -> N
     ends = [count for count in range(1, 21) if rule.reason(results[:count], SPACE)]
 
     assert ends == [10, 15, 20]
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1.0, 64.0), (8.0, 0.0), (8.0, -64.0)])
+def test_regret_has_the_unit_of_the_objective_and_no_origin(factor: float, shift: float) -> None:
+    plain = bowl(12)
+    other = [SearchResult(one.parameters, factor * one.loss + shift) for one in plain]
+
+    bound = regret_upper_bound(plain, SPACE)
+
+    assert regret_upper_bound(other, SPACE) == pytest.approx(factor * bound, rel=0.01)
