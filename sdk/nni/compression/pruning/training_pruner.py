@@ -65,7 +65,7 @@ class TrainingPruner(ChannelPruner):
         return super()._scores(key, shared)
 
     def collect_data(self) -> None:
-        """Train for the configured steps or epochs, while the hooks of `observe` collect statistics."""
+        """Train for the configured steps or epochs while the hooks of `observe` store data."""
         evaluator = self._trained_by
         evaluator.bind_model(self.bound_model)
         try:

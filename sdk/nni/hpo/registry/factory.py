@@ -214,7 +214,7 @@ def check_replaceable(
 
 
 def check_hand_over(present: str, successor: str) -> None:
-    """Raise ValueError if, by their names, a tuner cannot learn the results of another one's trials.
+    """Raise ValueError if a tuner of one name cannot learn the results of another one's trials.
 
     Args:
         present: name of the tuner that has proposed them; one that is empty or unknown is that of

@@ -61,7 +61,7 @@ class UsageCounter:
         self._counting = asyncio.Lock()
 
     async def admit(self, upload: PendingUpload, now: datetime, until: datetime) -> None:
-        """Reserve an upload's bytes in the count until a deadline; raise if a quota would be exceeded.
+        """Count an upload's bytes as used until a deadline; raise if a quota would be exceeded.
 
         Args:
             upload: the upload; repeating it reserves no more room.
