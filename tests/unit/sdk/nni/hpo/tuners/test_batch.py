@@ -1,5 +1,6 @@
 """The batch tuner."""
 
+import json
 from typing import Any, ClassVar
 
 import pytest
@@ -131,3 +132,21 @@ def test_an_import_takes_one_of_equal_options(tuner: BatchTuner) -> None:
 
 def test_may_be_asked_early() -> None:
     assert BatchTuner.lookahead
+
+
+def test_batch_goes_on_from_its_state(tuner: BatchTuner) -> None:
+    tuner.generate_parameters(0)
+    tuner.import_data([{"parameter": OPTIONS[2], "value": 1}])
+    other = BatchTuner()
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+
+    assert rest(other) == [OPTIONS[1]]
+    other.update_search_space(space(OPTIONS))
+    assert rest(other) == []
+
+
+def test_import_of_what_is_not_listed_takes_nothing_off(tuner: BatchTuner) -> None:
+    tuner.import_data([{"parameter": {"optimizer": "other"}, "value": 1}])
+
+    assert rest(tuner) == OPTIONS

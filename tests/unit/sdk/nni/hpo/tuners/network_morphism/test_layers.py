@@ -105,3 +105,49 @@ def test_width_is_that_of_filters_or_units() -> None:
 
     assert [layer.width for layer in layers] == [8, 7, 0, 0]
     assert layers[3].window() == (2, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "count"),
+    [
+        (Layer("StubConv1d", (0,), (3, 8, 5)), (4, 8), 8 * (3 * 5 + 1)),
+        (Layer("StubConv2d", (0,), (3, 8, 5)), (4, 4, 8), 8 * (3 * 25 + 1)),
+        (Layer("StubConv3d", (0,), (3, 8, 3)), (4, 4, 4, 8), 8 * (3 * 27 + 1)),
+        (Layer("StubDense", (0,), (6, 4)), (4,), 4 * 7),
+        (Layer("StubBatchNormalization2d", (0,), (9,)), (4, 4, 9), 18),
+        (Layer("StubDropout2d", (0,), (0.5,)), (4, 4, 9), 0),
+    ],
+)
+def test_weights_are_those_of_kernels_and_biases(
+    layer: Layer, shape: tuple[int, ...], count: int
+) -> None:
+    assert weights(layer, shape) == count
+
+
+@pytest.mark.parametrize(
+    ("args", "size", "output"),
+    [((2, 2, 0), 4, 2), ((2, 2, 0), 5, 2), ((3, 2, 1), 4, 2), ((3, 1, 1), 4, 4), ((3, 1, 0), 3, 1)],
+)
+def test_window_moves_by_its_stride_over_the_padded_image(
+    args: tuple[int, int, int], size: int, output: int
+) -> None:
+    layer = Layer("StubPooling1d", (0,), args)
+
+    assert output_shape(layer, [(size, 7)]) == (output, 7)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (Layer("StubPooling1d", (0,), (0, 1, 0)), (4, 3)),
+        (Layer("StubPooling1d", (0,), (4, 1, 0)), (3, 3)),
+        (Layer("StubPooling1d", (0,), (1, 1, 0)), (3,)),
+        (Layer("StubDense", (0,), (4, 2)), (3, 4)),
+        (Layer("StubBatchNormalization1d", (0,), (4,)), (3, 3)),
+    ],
+)
+def test_window_or_channels_that_do_not_fit_are_refused(
+    layer: Layer, shape: tuple[int, ...]
+) -> None:
+    with pytest.raises(ValueError, match=layer.name):
+        output_shape(layer, [shape])

@@ -169,3 +169,61 @@ def test_skip_connections_of_both_kinds_are_among_the_children() -> None:
     }
 
     assert {"to_add_skip_model", "to_concat_skip_model"} <= found
+
+
+@pytest.mark.parametrize(("size", "poolings"), [(1, 0), (2, 1), (3, 1), (4, 2), (9, 3)])
+def test_blocks_halve_an_image_while_it_has_two_pixels(size: int, poolings: int) -> None:
+    graph = default_graph((size, size, 3), 4, length=4, width=6)
+
+    assert [layer.kind for layer in graph.layers].count("Pooling") == poolings
+
+
+def test_first_architecture_has_its_width_length_and_rate() -> None:
+    layers = default_graph((8, 8, 3), 4, length=1, width=6).layers
+
+    assert [(layer.name, layer.args) for layer in layers] == [
+        ("StubReLU", ()),
+        ("StubConv2d", (3, 6, 3)),
+        ("StubBatchNormalization2d", (6,)),
+        ("StubPooling2d", (2, 2, 0)),
+        ("StubGlobalPooling2d", ()),
+        ("StubDropout2d", (0.25,)),
+        ("StubDense", (6, 6)),
+        ("StubReLU", ()),
+        ("StubDense", (6, 4)),
+    ]
+
+
+def test_sum_with_a_concatenation_is_not_widened() -> None:
+    layers = (
+        Layer("StubDense", (0,), (3, 6)),
+        Layer("StubConcatenate", (0, 0)),
+        Layer("StubAdd", (1, 2)),
+        Layer("StubDense", (3,), (6, 4)),
+    )
+
+    assert wider(Graph((3,), layers), 0, 8) is None
+
+
+def test_layer_of_one_unit_becomes_two_wide() -> None:
+    layers = (Layer("StubDense", (0,), (3, 1)), Layer("StubDense", (1,), (1, 4)))
+    graph = Graph((3,), layers)
+
+    widened = {
+        child.layers[0].width for seed in range(9) for child in children(graph, Random(seed))
+    }
+
+    assert widened == {2}
+
+
+def test_flat_relu_is_followed_by_a_dense_layer() -> None:
+    layers = (Layer("StubReLU", (0,)), Layer("StubDense", (1,), (3, 4)))
+
+    child = deeper(Graph((3,), layers), 1, 5)
+
+    assert [(layer.name, layer.inputs, layer.args) for layer in child.layers] == [
+        ("StubReLU", (0,), ()),
+        ("StubDense", (1,), (3, 3)),
+        ("StubReLU", (2,), ()),
+        ("StubDense", (3,), (3, 4)),
+    ]
