@@ -87,6 +87,34 @@ def test_command_leads_its_own_session_without_input(control: Control, tmp_path:
     assert int((tmp_path / "out").read_text()) == started["pid"]
 
 
+def test_command_ignores_no_signal_that_the_spawner_ignores(
+    control: Control, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+
+    control.run(output, "grep", "SigIgn", "/proc/self/status")
+
+    ignored = int(output.read_text().split()[1], 16)
+    numbers = (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)
+    assert [number.name for number in numbers if ignored >> (number - 1) & 1] == []
+
+
+def test_spawner_outlives_signals_to_all_processes(control: Control, tmp_path: Path) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        control.process.send_signal(number)
+
+    assert control.run(tmp_path / "out", "true")["status"] == 0
+
+
+def test_spawner_holds_no_output_of_a_command(control: Control, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+
+    control.run(output, "true")
+
+    held = Path(f"/proc/{control.process.pid}/fd").iterdir()
+    assert [link for link in held if os.path.realpath(link) == str(output)] == []
+
+
 def test_killed_command_has_its_signal(control: Control, tmp_path: Path) -> None:
     event = control.run(tmp_path / "out", "sh", "-c", "kill -9 $$")
 
