@@ -170,6 +170,35 @@ def test_a_trial_of_a_shared_study_waits_for_an_ask() -> None:
     assert "nni.experiment.SharedStudy" in reason.remedy
 
 
+def test_first_attempt_is_explained_without_its_number_and_with_its_age() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+
+    summary = why(lab, trial, R1).summary
+
+    assert summary.startswith("trial 00000 waits, for 5 s since the trial was made: ")
+
+
+def test_last_of_several_lost_attempts_is_named() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, Lost(AGENT_STOPPED))
+    lab.running(claim="c2")
+    lab.report(trial, 1, Lost(AGENT_STOPPED), claim="c2")
+
+    assert why(lab, trial).reasons[-1].text.startswith("attempt 2 was lost: ")
+
+
+def test_agent_that_holds_the_trial_is_named_before_the_one_of_the_log() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+    lab.report(trial, 0, Waits(WaitReason(WaitCause.GPU_IN_USE, gpu_count=1)))
+
+    _, text = first(why(lab, trial, R1, replace(R1, runner_id="r2", holds=True)))
+
+    assert text.startswith("agent r2 has it")
+
+
 def test_a_retried_command_is_explained_as_failed() -> None:
     settings = ExperimentSettings(optimize_mode=OptimizeMode.MINIMIZE, retry_failed_trials=1)
     lab = Lab(settings=settings)
@@ -260,7 +289,24 @@ def test_an_experiment_that_is_over_makes_no_trials() -> None:
     broken.notification(inputs.AlgorithmGaveUp(1, "Traceback\nValueError: no such tuner"))
 
     assert next_reasons(stopped)[0] == (ReasonKind.EXPERIMENT, "the experiment is STOPPED")
-    assert next_reasons(broken)[0][1].startswith("the experiment is in ERROR")
+    assert next_reasons(broken)[0][1] == "the experiment is in ERROR: ValueError: no such tuner"
+
+
+def failed_call(error: str, sequence: int) -> events.AlgorithmFailed:
+    traceback = f"Traceback\n  in f\n{error}\n"
+    return events.AlgorithmFailed("receive_trial_result", traceback, (sequence, 0), True)
+
+
+def test_last_line_of_the_last_error_is_named() -> None:
+    lab = Lab()
+    lab.notification(failed_call("KeyError: 'x'", 1))
+    lab.notification(failed_call("KeyError: 'y'", 2))
+    asked_text = next_reasons(lab)[0][1]
+
+    lab.notification(inputs.AlgorithmGaveUp(1, "Traceback\n  in g\nValueError: z\n"))
+
+    assert asked_text.endswith(": KeyError: 'y')")
+    assert next_reasons(lab)[0][1] == "the experiment is in ERROR: ValueError: z"
 
 
 def test_without_the_bus_no_trial_is_made() -> None:
@@ -325,6 +371,8 @@ def test_agents_that_are_being_started_are_named_with_their_reason() -> None:
 
     assert reasons[0].text == "2 agents of pool 'exp-a' are being started: Resources"
     assert "nnictl runner list" in reasons[0].remedy
+    (one, *_) = elsewhere(PoolFacts(coming_count=1))
+    assert one.text == "1 agent of pool 'exp-a' is being started"
 
 
 def test_pool_that_the_fleet_is_silent_on_points_to_its_log() -> None:

@@ -12,7 +12,9 @@ from svc_manager.domain.failed_starts import (
     HOLD_AFTER,
     LONGEST_DELAY_MS,
     delay_ms,
+    due_trials,
     holds,
+    start_succeeded,
 )
 from svc_manager.domain.reports import Lost, Started
 from svc_manager.domain.scheduling import next_moment_ms
@@ -300,3 +302,17 @@ def test_a_command_that_fails_is_no_failed_start(code: int) -> None:
 
     assert trial.state is TrialState.FAILED
     assert lab.experiment.failed_starts.count == 0
+
+
+def test_success_ends_the_back_off_of_all_trials_only_if_the_experiment_held() -> None:
+    holding, early = held(lab_of(HOLD_AFTER)).experiment, lab_of()
+    fail(early, early.waiting())
+    waiting = list(holding.backing_off)
+
+    for experiment in (holding, early.experiment):
+        start_succeeded(experiment)
+
+    assert len(waiting) == HOLD_AFTER
+    assert due_trials(holding, 0) == waiting
+    assert due_trials(early.experiment, early.now_ms) == []
+    assert holding.failed_starts.count == 0

@@ -9,7 +9,7 @@ from svc_trial_runner.fleet.domain.agents import (
 )
 
 
-@pytest.mark.parametrize("pool", ["exp-a1b2c3d4", "gpu", "a-1-2", "3"])
+@pytest.mark.parametrize("pool", ["exp-a1b2c3d4", "gpu", "a-1-2", "3", "p" * 47])
 def test_name_is_parsed_back(pool: str) -> None:
     name = AgentName("0123abcd", pool, 12)
 

@@ -55,6 +55,10 @@ def test_requirement_by_address_is_not_understood() -> None:
         ('(python_version < "3" or extra == "fast") and os_name == "posix"', True),
         ('extra == "slow"', False),
         ('python_version ~= "3.8"', True),
+        ('python_version < "3.11"', False),
+        ('python_version >= "3.11"', True),
+        ("python_version <", True),  # not understood: it is taken
+        ('"3" < python_version < "3.2"', True),  # likewise
     ],
 )
 def test_marker_is_evaluated_for_the_worker(marker: str, *, needed: bool) -> None:
@@ -82,7 +86,10 @@ def test_marker_is_evaluated_for_the_worker(marker: str, *, needed: bool) -> Non
         ("cp312-cp312-manylinux_2_17_x86_64", False),
         ("cp311-cp311t-manylinux_2_17_x86_64", False),
         ("cp310-abi3-manylinux_2_17_x86_64", True),
+        ("cp311-abi3-manylinux_2_17_x86_64", True),
         ("cp312-abi3-manylinux_2_17_x86_64", False),
+        ("cp311-none-any", True),
+        ("cp310-none-any", False),
         ("cp39.cp310-abi3-manylinux_2_17_x86_64", True),
         ("py3-none-manylinux_2_17_x86_64", True),
         ("cp311-cp311-linux_x86_64", False),
@@ -113,6 +120,8 @@ def test_older_platform_tags_are_named_for_pip() -> None:
 
     assert tags[0] == "manylinux_2_28_x86_64"
     assert {"manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux1_x86_64"} < {*tags}
+    assert "manylinux_2_5_x86_64" in tags
+    assert "manylinux_2_4_x86_64" not in tags
 
 
 def test_unknown_platform_tag_is_taken_as_it_is() -> None:
@@ -132,3 +141,16 @@ def test_name_of_a_wheel_has_version_and_tag() -> None:
     assert (wheel.name, wheel.version) == ("grpcio-tools", "1.85.1")
     assert wheel.tag == "cp311-cp311-manylinux2014_x86_64"
     assert parse_wheel_name("grpcio-1.85.1.tar.gz") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "is_wheel"),
+    [
+        ("grpcio-1.85.1-cp311-cp311-manylinux2014_x86_64.whl", True),
+        ("grpcio-cp311-cp311-manylinux2014_x86_64.whl", False),
+        ("grpcio-1.85.1-1-2-cp311-cp311-manylinux2014_x86_64.whl", False),
+        ("grpcio-1.85.1-cp311-cp311-manylinux2014_x86_64.zip", False),
+    ],
+)
+def test_name_of_a_wheel_has_five_or_six_parts(name: str, *, is_wheel: bool) -> None:
+    assert (parse_wheel_name(name) is not None) is is_wheel

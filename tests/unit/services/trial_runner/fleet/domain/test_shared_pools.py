@@ -49,6 +49,16 @@ def test_older_messages_change_nothing() -> None:
     assert pool.need == before
 
 
+def test_message_of_the_same_revision_or_sequence_holds() -> None:
+    pool = shared_pool()
+
+    pool.define(replace(GPUS, draining=True))
+    pool.demand("exp-one", replace(ONE, waiting=99))
+
+    assert pool.need is not None
+    assert (pool.need.draining, pool.need.waiting) == (True, 99 + TWO.waiting)
+
+
 def test_draining_and_removal_are_those_of_the_definition() -> None:
     pool = shared_pool(replace(GPUS, draining=True))
     assert pool.need is not None
