@@ -3,19 +3,29 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.aml.adapter import AmlAdapter
 from svc_trial_runner.fleet.adapters.aml.azure_requests import AmlRefusalError
-from svc_trial_runner.fleet.domain.agents import AgentPhase
+from svc_trial_runner.fleet.adapters.front.no_front import NoFront
+from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformSection
 from svc_trial_runner.fleet.ports import PlatformError
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
-from tests.support.aml_server import AmlServer, aml_adapter, aml_server
-
-if TYPE_CHECKING:
-    from svc_trial_runner.fleet.adapters.aml.adapter import AmlAdapter
+from tests.support.aml_server import (
+    COMPUTE,
+    GROUP,
+    SUBSCRIPTION,
+    WORKSPACE,
+    AmlServer,
+    Tokens,
+    aml_adapter,
+    aml_server,
+)
+from tests.support.local_platforms import front_context
 
 NAME = agent_name(1)
 BLOB = f"nni-agents-{INSTALLATION}/{NAME}.json"
@@ -349,3 +359,17 @@ async def test_live_job_without_settings_is_left_over(server: AmlServer, tmp_pat
 
     assert left.agents == (str(NAME),)
     assert await adapter.leftovers() == []
+
+
+async def test_pool_is_not_prepared_without_a_front(server: AmlServer, tmp_path: Path) -> None:
+    options = {
+        "subscriptionId": SUBSCRIPTION, "resourceGroup": GROUP, "workspaceName": WORKSPACE,
+        "computeTarget": COMPUTE, "endpoint": server.address,
+    }  # fmt: skip
+    context = front_context(tmp_path, INSTALLATION, POOL, PlatformSection("aml", options))
+    adapter = AmlAdapter(replace(context, front=NoFront()), Tokens())
+
+    with pytest.raises(PlatformError):
+        await adapter.prepare()
+
+    assert server.jobs == {}

@@ -119,7 +119,14 @@ def test_given_job_needs_no_resources_of_the_section(protocol: dict[str, Any]) -
 
 @pytest.mark.parametrize(
     ("part", "value"),
-    [("secrets", 1), ("defaults", []), ("prerequisites", {}), ("taskRoles", [])],
+    [
+        ("secrets", 1),
+        ("defaults", []),
+        ("prerequisites", {}),
+        ("taskRoles", []),
+        ("taskRoles", {}),
+        ("taskRoles", "worker"),
+    ],
 )
 def test_part_of_a_given_job_has_its_type(part: str, value: object) -> None:
     protocol = {"taskRoles": {"a": {}}, part: value}

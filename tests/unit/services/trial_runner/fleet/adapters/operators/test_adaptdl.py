@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("kubernetes", reason="the extra kubernetes is not installed")
 
+from svc_trial_runner.fleet.adapters.kubernetes.adapter import KubernetesAdapter
 from svc_trial_runner.fleet.adapters.kubernetes.manifests import labels_of_pool
-from svc_trial_runner.fleet.adapters.operators.adaptdl import CHECKPOINT_PATH, AdaptDlWorkload
+from svc_trial_runner.fleet.adapters.operators.adaptdl import (
+    CHECKPOINT_PATH,
+    AdaptDlWorkload,
+    adl_adapter,
+)
+from svc_trial_runner.fleet.domain.agents import PlatformSection
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
+from tests.support.local_platforms import front_context
 
 LABELS = labels_of_pool(INSTALLATION, POOL, "adl")
 SECTION: dict[str, Any] = {
@@ -121,3 +129,9 @@ def test_job_without_storage_has_the_volumes_of_the_agent_alone() -> None:
     pod = job({"dockerImage": "team/trials:1"})["spec"]["template"]["spec"]
 
     assert [one["name"] for one in pod["volumes"]] == ["nni-home", "nni-settings", "nni-secret"]
+
+
+def test_factory_makes_an_adapter_of_kubernetes(tmp_path: Path) -> None:
+    context = front_context(tmp_path, INSTALLATION, POOL, PlatformSection("adl", SECTION))
+
+    assert isinstance(adl_adapter(context), KubernetesAdapter)

@@ -1,19 +1,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("kubernetes", reason="the extra kubernetes is not installed")
 
+from svc_trial_runner.fleet.adapters.kubernetes.adapter import KubernetesAdapter
 from svc_trial_runner.fleet.adapters.kubernetes.manifests import SETTINGS_FILE, labels_of_pool
 from svc_trial_runner.fleet.adapters.operators.frameworkcontroller import (
     RUN_TASK,
     FrameworkWorkload,
+    frameworkcontroller_adapter,
 )
-from svc_trial_runner.fleet.domain.agents import AgentName
+from svc_trial_runner.fleet.domain.agents import AgentName, PlatformSection
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
+from tests.support.local_platforms import front_context
 
 LABELS = labels_of_pool(INSTALLATION, POOL, "frameworkcontroller")
 POLICY = {"minFailedTaskCount": 1, "minSucceedTaskCount": 2}
@@ -333,10 +337,11 @@ def test_only_task_of_a_template_runs_the_agent_without_a_script(number: dict[st
 
 
 def test_agent_is_in_the_first_container_of_a_template_beside_the_others() -> None:
-    main = {"name": "main", "image": "team/trials:2", "tty": True}
+    main = {"name": "main", "image": "team/trials:2", "tty": True, "command": ["train"]}
     section = template_of(main)
     pod = section["framework"]["spec"]["taskRoles"][0]["task"]["pod"]
-    pod["spec"]["containers"] += [{"name": "log", "command": ["log"]}, {"name": "proxy"}]
+    beside = [{"name": name, "command": [name], "args": ["-v"]} for name in ("log", "proxy")]
+    pod["spec"]["containers"] += beside
     pod["metadata"] = {"annotations": {"team": "vision"}}
 
     (role,) = roles(section)
@@ -344,7 +349,8 @@ def test_agent_is_in_the_first_container_of_a_template_beside_the_others() -> No
     found = role["task"]["pod"]
     agent, *others = found["spec"]["containers"]
     assert (agent["name"], agent["image"], agent["tty"]) == ("agent", "team/trials:2", True)
-    assert others == [{"name": "log", "command": ["log"]}, {"name": "proxy"}]
+    assert "train" not in agent["command"]
+    assert others == beside
     assert found["metadata"]["annotations"] == {"team": "vision"}
 
 
@@ -384,3 +390,10 @@ def test_framework_that_has_not_failed_has_no_words(status: dict[str, Any]) -> N
 
     assert end is not None
     assert (end.failed, end.words) == (False, "")
+
+
+def test_factory_makes_an_adapter_of_kubernetes(tmp_path: Path) -> None:
+    section = PlatformSection("frameworkcontroller", SECTION)
+    context = front_context(tmp_path, INSTALLATION, POOL, section)
+
+    assert isinstance(frameworkcontroller_adapter(context), KubernetesAdapter)
