@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from svc_trial_runner.fleet.domain.agents import AgentPhase, LaunchFailure, PlatformAgent
 from svc_trial_runner.fleet.domain.decisions import decide
 from svc_trial_runner.fleet.domain.needs import PoolLimits
@@ -12,6 +14,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     NeedChanged,
     OpenPlatform,
     PresenceReceived,
+    StateRestored,
 )
 from svc_trial_runner.fleet.domain.pool_states import AgentStatus, pool_state
 from tests.support.fleet_pools import (
@@ -158,3 +161,100 @@ def test_failure_is_a_reason_until_the_next_try() -> None:
 
     assert pool_state(pool, next_s - 0.1).reason == "slurm: no route to host"
     assert pool_state(pool, next_s).reason == ""
+
+
+def reasons_after_an_hour(limits: PoolLimits, pool_name: str = POOL) -> tuple[str, str]:
+    """Return reason and remedy of a pool whose one agent has run for an hour."""
+    wanted = need(waiting=1)
+    pool = opened_pool(wanted)
+    (name,) = launch(pool)
+    join(pool, name)
+    changed = need(waiting=2, running=1, sequence=2, limits=limits)
+    pool.apply(NeedChanged(replace(changed, pool=pool_name)), 3_600.0)
+    state = pool_state(pool, 3_600.0)
+    return state.reason, state.remedy
+
+
+def test_used_time_and_cost_are_reasons_with_the_options_that_raise_them() -> None:
+    of_time = PoolLimits(max_agent_s=3_600.0)
+    of_cost = PoolLimits(max_cost=1.5, cost_per_agent_hour=2.0)
+
+    assert reasons_after_an_hour(of_time) == (
+        "the pool has used 1 of 1 agent-hours (maxAgentTime)",
+        "raise the limit: nnictl update agents 1 --max-agent-time TIME",
+    )
+    assert reasons_after_an_hour(of_cost) == (
+        "the pool has used 2 of the cost of 1.5 (maxCost)",
+        "raise the limit: nnictl update agents 1 --max-cost COST",
+    )
+    assert reasons_after_an_hour(of_time, "gpus")[1] == (
+        "raise the limit in its file, then nnictl pool update gpus FILE"
+    )
+
+
+def test_limits_that_are_not_used_up_are_no_reason() -> None:
+    limits = PoolLimits(max_agent_s=3_600.1, max_cost=2.5, cost_per_agent_hour=2.0)
+
+    assert reasons_after_an_hour(limits) == ("", "")
+
+
+def test_drained_pool_has_its_drain_as_only_reason_while_trials_wait() -> None:
+    drained = opened_pool(need(waiting=1, draining=True), capacity=0)
+    idle = opened_pool(need(draining=True))
+    closed = opened_pool(need(waiting=1, draining=True, closed=True))
+
+    state = pool_state(drained, 0.0)
+
+    assert state.reason == "the pool is drained"
+    assert state.remedy == f"let it take trials again: nnictl pool drain {POOL} --undo"
+    assert [pool_state(pool, 0.0).reason for pool in (idle, closed)] == ["", ""]
+
+
+def test_platform_that_can_start_no_agent_is_a_reason() -> None:
+    state = pool_state(opened_pool(need(waiting=1), capacity=0), 0.0)
+
+    assert state.reason == "slurm: it has no agent and can start none now"
+
+
+def test_pool_without_platforms_says_so() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    pool.apply(NeedChanged(replace(need(waiting=1), platforms=())), 0.0)
+
+    assert pool_state(pool, 0.0).reason == "the pool has no platforms"
+
+
+def test_queued_agents_are_counted_with_each_reason_once() -> None:
+    pool = opened_pool(need(waiting=3))
+    names = launch(pool)
+    queued = [PlatformAgent(name, AgentPhase.PENDING, "", "Priority") for name in names[:2]]
+
+    list_agents(pool, "slurm", *queued, PlatformAgent(names[2], AgentPhase.RUNNING))
+
+    assert pool_state(pool, 0.0).reason == "slurm: 2 of its agents are in the queue: Priority"
+
+
+def test_next_process_takes_over_times_and_unconfirmed_launches() -> None:
+    pool = opened_pool(need(waiting=2, sequence=6))
+    (first, second) = launch(pool)
+    join(pool, first)
+    pool.give_up(pool.agents[first], "it is silent", 40.0)
+    pool.agents[second].launched_s = None
+    pool.agents[second].phase = None
+    later = Pool(INSTALLATION, POOL)
+
+    state = pool_state(pool, 50.0)
+    later.apply(state.restored(), 50.0)
+
+    assert (state.log_sequence, state.cleaned, state.last_number) == (6, False, 2)
+    assert [later.agents[name].launched_s for name in (first, second)] == [50.0, None]
+    assert later.agent_s(50.0) == pool.agent_s(50.0) == 40.0 + 50.0
+
+
+def test_state_before_any_need_keeps_number_and_time_of_an_earlier_process() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    pool.apply(StateRestored((), last_number=5, ended_agent_s=7.0), 0.0)
+
+    state = pool_state(pool, 0.0)
+
+    assert (state.last_number, state.ended_agent_s) == (5, 7.0)
+    assert (state.cleaned, state.log_sequence) == (False, 0)
