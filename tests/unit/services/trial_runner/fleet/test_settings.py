@@ -23,6 +23,7 @@ def test_settings_are_read_from_the_environment(tmp_path: Path) -> None:
     assert settings.folder == tmp_path / "fleet"
     assert settings.manager_grpc == "127.0.0.1:50051"
     assert settings.credentials_fd is None
+    assert (settings.front_host, settings.front_port, settings.replicas) == ("", 0, 1)
     assert "hidden" not in str(settings)
 
 
@@ -30,6 +31,8 @@ def test_socket_to_the_supervisor_is_inherited(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("NNI_CREDENTIALS_FD", "7")
 
     assert read_settings().credentials_fd == 7
+    monkeypatch.setenv("NNI_CREDENTIALS_FD", "0")
+    assert read_settings().credentials_fd == 0
 
 
 def test_missing_address_of_the_manager_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,6 +56,15 @@ def test_host_and_port_of_the_front_are_read(monkeypatch: pytest.MonkeyPatch) ->
     settings = read_settings()
 
     assert (settings.front_host, settings.front_port) == ("gate.example.org", 9443)
+
+
+@pytest.mark.parametrize("port", [0, 65_535])
+def test_first_and_last_port_of_the_front_are_accepted(
+    monkeypatch: pytest.MonkeyPatch, port: int
+) -> None:
+    monkeypatch.setenv("NNI_FRONT_PORT", str(port))
+
+    assert read_settings().front_port == port
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "many"])

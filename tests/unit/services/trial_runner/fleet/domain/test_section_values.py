@@ -76,6 +76,10 @@ def test_whole_number_may_be_a_double(value: object, least: int, expected: int |
     assert whole_number(value, least) == expected
 
 
+def test_whole_number_is_not_negative_unless_allowed() -> None:
+    assert (whole_number(0), whole_number(-1)) == (0, None)
+
+
 @pytest.mark.parametrize(
     ("size", "expected"),
     [
