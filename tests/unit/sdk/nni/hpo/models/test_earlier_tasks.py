@@ -91,3 +91,10 @@ def test_surrogate_is_a_process_of_at_most_eighty_scores_fitted_in_twelve_evalua
     assert task.scores(features) == pytest.approx(
         gp_posterior(*known, parameters).predict(features)[0]
     )
+
+
+def test_score_is_the_normal_quantile_in_the_middle_of_the_equal_ranks() -> None:
+    found = normal_scores(np.array([1.0, 2.0, 1.0, 1.0]))
+
+    tied, last = NormalDist().inv_cdf(1.5 / 4), NormalDist().inv_cdf(3.5 / 4)
+    assert found == pytest.approx([tied, last, tied, tied])

@@ -122,11 +122,10 @@ def test_axis_that_does_not_matter_has_the_longer_lengthscale(axis: int) -> None
     assert found.posterior.lengthscales[axis] < found.posterior.lengthscales[1 - axis]
 
 
-@pytest.mark.parametrize("count", [60, 65])
-def test_failures_that_begin_late_are_learnt(count: int) -> None:
-    known = points(count)
-    known[:55] *= 0.4  # outside the failing corner, and all that a fit looks at first
-    known[55:] = 0.7 + 0.3 * known[55:]
+def test_failures_that_begin_late_are_learnt() -> None:
+    known = points(61)  # the hyperparameters are fitted to the first 56
+    known[:56] *= 0.4  # outside the failing corner
+    known[56:] = 0.7 + 0.3 * known[56:]
 
     found = FeasibilityModel(SQUARE).update(known, succeeding(known))
 
