@@ -1,5 +1,7 @@
 """Fold of experiment events: one test per rule that is not a plain assignment."""
 
+from dataclasses import replace
+
 import pytest
 
 from svc_common.experiment_events.causes import ExperimentCause, ExperimentReason
@@ -8,6 +10,7 @@ from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.experiment import Budget, ExperimentState
 from svc_manager.domain.fold import ERRORS_KEPT, fold
 from svc_manager.domain.state import Experiment
+from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import Lab, change, created, encoded, generated
 
 USER = ExperimentReason(ExperimentCause.STOPPED_BY_USER)
@@ -234,3 +237,59 @@ def test_revision_counts_changes_of_the_configuration(event: events.Event, chang
     fold(experiment, event, 5)
 
     assert experiment.revision == revision + changes
+
+
+def test_creation_sets_identity_environment_and_mode() -> None:
+    event = replace(
+        created(),
+        config=b"config",
+        environment_sha256="e" * 64,
+        optimize_mode=OptimizeMode.MAXIMIZE,
+    )
+    experiment = Experiment()
+
+    fold(experiment, event, 1_000)
+
+    assert (experiment.id, experiment.config) == (event.experiment_id, b"config")
+    assert (experiment.environment_sha256, experiment.interpreter) == ("e" * 64, "python3")
+    assert experiment.optimize_mode is OptimizeMode.MAXIMIZE
+
+
+def test_started_algorithm_has_its_capabilities_and_provenance() -> None:
+    lab = Lab(started=False)
+
+    fold(lab.experiment, events.AlgorithmStarted(1, True, True, {"nni": "4"}, ("size",)), 1)
+
+    algorithm = lab.experiment.algorithm
+    assert (algorithm.started, algorithm.lookahead, algorithm.assesses) == (True, True, True)
+    assert (algorithm.provenance, algorithm.learned_metrics) == ({"nni": "4"}, ("size",))
+
+
+def test_answer_adds_checkpoints_that_the_algorithm_will_not_name_again() -> None:
+    lab = lab_without_requests()
+    requested(lab, 0)
+
+    fold(lab.experiment, replace(generated("1-0", [0]), released_checkpoints=("/a",)), 2)
+
+    assert "/a" in lab.experiment.released_checkpoints
+
+
+def test_changed_space_is_the_one_of_the_experiment() -> None:
+    lab = Lab()
+
+    fold(lab.experiment, events.SearchSpaceChanged(encoded({"y": 1})), 2)
+
+    assert lab.experiment.search_space == encoded({"y": 1})
+
+
+def test_creator_is_the_first_user_whose_request_creates() -> None:
+    experiment = Lab(started=False).experiment
+    for user, method in (
+        ("eve", "StopExperiment"),
+        ("ann", "CreateExperiment"),
+        ("bob", "CreateExperiment"),
+    ):
+        fold(experiment, events.RequestRecorded(f"of {user}", user, method), 1)
+
+    assert experiment.creator == "ann"
+    assert set(experiment.requests) == {"of eve", "of ann", "of bob"}
