@@ -111,11 +111,7 @@ class Presence:
     def _changed(self) -> None:
         if self._due is None:
             loop = asyncio.get_running_loop()
-            self._due = loop.call_later(self._debounce_s, self._publish_change)
-
-    def _publish_change(self) -> None:
-        self._due = None
-        self.publish()
+            self._due = loop.call_later(self._debounce_s, self.publish)
 
 
 def _held_trial(run: AttemptRun) -> task_pb2.HeldTrial:
