@@ -64,7 +64,7 @@ async def test_changes_within_half_a_second_are_published_together(
 ) -> None:
     delays: list[float] = []
     loop = asyncio.get_running_loop()
-    later = loop.call_later
+    later: Callable[..., TimerHandle] = loop.call_later
 
     def call_later(delay: float, callback: Callable[..., object], *args: object) -> TimerHandle:
         delays.append(delay)

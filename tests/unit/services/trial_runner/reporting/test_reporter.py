@@ -186,8 +186,9 @@ async def test_reports_are_collected_for_two_milliseconds_unless_one_is_the_last
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop, reporter = asyncio.get_running_loop(), bench.dependencies.reporter
-    now_s, delays = 100.0, []
-    later = loop.call_later
+    now_s = 100.0
+    delays: list[float] = []
+    later: Callable[..., TimerHandle] = loop.call_later
 
     def call_later(delay: float, callback: Callable[..., object], *args: object) -> TimerHandle:
         delays.append(delay)
