@@ -1,8 +1,10 @@
+import hashlib
+import ssl
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nni_proto.runner.v1 import pool_pb2, task_pb2
+from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2, task_pb2
 from nni_wire.values import to_value
 from svc_common.agent_time import SILENCE_LIMIT
 from svc_common.errors import InvalidArgumentError
@@ -10,6 +12,9 @@ from svc_trial_runner.fleet.converters import (
     check_from_bytes,
     definition_from_bytes,
     drain_to_bytes,
+    front_state_to_bytes,
+    front_to_bytes,
+    invitations_from_bytes,
     need_from_bytes,
     presence_from_bytes,
     problems_to_bytes,
@@ -19,11 +24,13 @@ from svc_trial_runner.fleet.converters import (
 )
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
 from svc_trial_runner.fleet.domain.checks import CheckRequest
+from svc_trial_runner.fleet.domain.invitations import Invitation
 from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.domain.needs import IDLE_S, PoolLimits, PoolPlatform
 from svc_trial_runner.fleet.domain.pool_events import PresenceReceived
 from svc_trial_runner.fleet.domain.pool_states import AgentStatus, PoolAgent, PoolState
 from svc_trial_runner.fleet.domain.shared_pools import PoolDefinition
+from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 from tests.support.fleet_pools import POOL, agent
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -226,3 +233,56 @@ def test_request_to_clean_is_read_and_its_answer_has_what_was_left() -> None:
     assert (found.platform_index, found.pool) == (2, "gpus")
     assert (found.in_use, found.removed) == (True, False)
     assert list(found.agents) == ["nni-0123abcd-gpus-1"]
+
+
+AUTHORITY = ssl.DER_cert_to_PEM_cert(b"authority")
+INVITATION = Invitation("i1", "a" * 64, 3, NOW)
+
+
+def front_of(payload: bytes) -> invitation_service_pb2.PoolFront:
+    """Return the parsed message."""
+    return invitation_service_pb2.PoolFront.FromString(payload)
+
+
+def test_invitations_are_read() -> None:
+    message = invitation_service_pb2.PoolInvitations()
+    one = message.invitations.add(id="i1", sha256="a" * 64, use_limit=3)
+    one.expires_at.FromDatetime(NOW)
+
+    assert invitations_from_bytes(message.SerializeToString()) == [INVITATION]
+
+
+def test_damaged_invitations_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError):
+        invitations_from_bytes(b"\xff")
+
+
+def test_open_front_is_written_with_the_fingerprint_of_its_authority() -> None:
+    endpoint = FrontEndpoint("gate:9443", AUTHORITY)
+
+    front = front_of(front_to_bytes("gpus", endpoint, [INVITATION]))
+    state = front_of(front_state_to_bytes(endpoint))
+
+    fingerprint = hashlib.sha256(b"authority").hexdigest()
+    assert (front.pool, list(front.invitation_ids)) == ("gpus", ["i1"])
+    assert (front.address, front.authority_sha256) == ("gate:9443", fingerprint)
+    assert (state.pool, state.address) == ("local", "gate:9443")
+    assert state.authority_sha256 == fingerprint
+
+
+def test_front_that_is_not_open_is_written_with_the_reason_or_without_an_address() -> None:
+    front = front_of(front_to_bytes("gpus", PlatformError("no port", "free one"), []))
+    state = front_of(front_state_to_bytes(None))
+
+    assert (front.address, front.reason, front.remedy) == ("", "no port", "free one")
+    assert (state.pool, state.address) == ("local", "")
+
+
+def test_restored_agent_has_a_slot_at_least() -> None:
+    message = pool_pb2.PoolState(pool=POOL)
+    for number, slots in ((1, 0), (2, 5)):
+        message.agents.add(name=str(agent(number)), platform="slurm", slots=slots)
+
+    restored = restored_from_bytes(message.SerializeToString(), NOW, 0.0)
+
+    assert [one.slots for one in restored.agents] == [1, 5]
