@@ -176,7 +176,7 @@ def reasons_after_an_hour(limits: PoolLimits, pool_name: str = POOL) -> tuple[st
 
 
 def test_used_time_and_cost_are_reasons_with_the_options_that_raise_them() -> None:
-    of_time = PoolLimits(max_agent_s=3_600.0)
+    of_time = PoolLimits(max_agent_s=3_600.0, cost_per_agent_hour=2.0)
     of_cost = PoolLimits(max_cost=1.5, cost_per_agent_hour=2.0)
 
     assert reasons_after_an_hour(of_time) == (
@@ -258,3 +258,15 @@ def test_state_before_any_need_keeps_number_and_time_of_an_earlier_process() -> 
 
     assert (state.last_number, state.ended_agent_s) == (5, 7.0)
     assert (state.cleaned, state.log_sequence) == (False, 0)
+
+
+def test_failed_launch_is_no_reason_while_no_slot_is_missing() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    pool.platforms["slurm"].fail(ListAgents, 0.0, "no route to host")
+    before = pool_state(pool, 0.5).reason
+
+    pool.apply(PresenceReceived(name, 0), 0.5)
+
+    assert before == "slurm: no route to host"
+    assert pool_state(pool, 0.5).reason == ""
