@@ -15,7 +15,7 @@ from svc_common.experiment_events.causes import (
     WaitReason,
 )
 from svc_manager.domain import events
-from svc_manager.domain.checkpoints import TrialCheckpoint
+from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.fold import fold
 from svc_manager.domain.reports import Report
@@ -278,3 +278,56 @@ def test_final_results_that_the_algorithm_cannot_learn_from_are_counted(
 
     assert experiment.unlearned_count == count
     assert experiment.unlearned_trial_id == ("t0" if count else "")
+
+
+def checkpointed(experiment: Experiment, step: int, sha256: str, sequence: int) -> None:
+    checkpoint = TrialCheckpoint(step, 1, step, sha256)
+    fold(experiment, events.TrialCheckpointed("t0", 1, checkpoint, sequence), 5)
+
+
+def test_a_later_checkpoint_supersedes_the_earlier_one_unless_it_is_the_same_content() -> None:
+    experiment, _ = experiment_with_trial()
+    start(experiment)
+
+    checkpointed(experiment, 1, "a" * 64, 1)
+    first = set(experiment.superseded_checkpoints)
+    checkpointed(experiment, 2, "b" * 64, 2)
+    second = set(experiment.superseded_checkpoints)
+    checkpointed(experiment, 3, "a" * 64, 3)
+
+    assert (first, second) == (set(), {"a" * 64})
+    assert experiment.superseded_checkpoints == {"b" * 64}
+
+
+@pytest.mark.parametrize("sha256", ["a" * 64, ""], ids=["stored", "in the shared folder"])
+def test_the_end_of_a_trial_supersedes_its_stored_checkpoint(sha256: str) -> None:
+    experiment, _ = experiment_with_trial()
+    start(experiment)
+    checkpointed(experiment, 1, sha256, 1)
+
+    end(experiment, TrialState.SUCCEEDED)
+
+    assert experiment.superseded_checkpoints == ({sha256} if sha256 else set())
+
+
+def test_a_saved_checkpoint_of_an_ended_trial_is_found_by_its_folder() -> None:
+    experiment, _ = experiment_with_trial()
+    start(experiment)
+    saved = SavedCheckpoint("/folder", "c" * 64, 5)
+    ended = events.TrialEnded("t0", 1, TrialState.SUCCEEDED, 0, 9, END, 1, saved)
+
+    fold(experiment, ended, 9)
+
+    assert experiment.checkpoints == {"/folder": saved}
+
+
+def test_a_lost_attempt_leaves_its_agent_and_its_gpus() -> None:
+    experiment, _ = experiment_with_trial()
+    fold(experiment, events.TrialStarted("t0", 1, "c1", "r1", 3, (0, 2), 0), 3)
+    before = experiment.trials["t0"].gpu_indices
+
+    fold(experiment, events.TrialLost("t0", 1, LOSS, command_failed=False), 5)
+
+    trial = experiment.trials["t0"]
+    assert before == (0, 2)
+    assert (trial.runner_id, trial.claim_id, trial.gpu_indices) == ("", "", ())

@@ -26,6 +26,21 @@ def test_content_that_no_log_names_is_garbage_once_it_is_old() -> None:
     assert [one.key for one in found.young] == ["sha256/young"]
 
 
+def test_garbage_is_old_from_the_end_of_its_grace_on() -> None:
+    blobs = [blob("sha256/old", 9_000), blob("sha256/young", 9_001)]
+
+    found = garbage(blobs, Marks((), ()), 10_000, GRACE_MS)
+
+    assert [one.key for one in found.old] == ["sha256/old"]
+    assert [one.key for one in found.young] == ["sha256/young"]
+
+
+def test_staged_upload_is_garbage_whatever_is_named() -> None:
+    found = garbage([blob("staging/named")], Marks({"named"}, {"named"}), 10_000, GRACE_MS)
+
+    assert len(found.old) == 1
+
+
 def test_what_belongs_to_an_experiment_goes_with_it() -> None:
     keys = ["output/e1/t/1/stdout", "output/e2/t/1/stdout", "snapshot/e2/state", "summary/e1/7"]
 
