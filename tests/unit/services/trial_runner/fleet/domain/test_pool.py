@@ -543,3 +543,42 @@ def test_machine_that_enrols_again_replaces_its_former_agent() -> None:
     assert (after.ended, after.phase, after.slots) == (False, AgentPhase.RUNNING, 2)
     assert (after.launched_s, after.started_s, after.machine) == (2.0, 2.0, "host")
     assert pool.last_number == 5
+
+
+def test_platforms_follow_the_order_and_the_sections_of_the_need() -> None:
+    pool = opened_pool(need(1, 0, "slurm", "ray"))
+    pool.platforms["slurm"].fail(ListAgents, 0.0, "no route")
+    sections = (PoolPlatform("ray", {"slots": 1}), PoolPlatform("slurm", {"slots": 9}))
+
+    pool.apply(NeedChanged(replace(need(1, sequence=2), platforms=sections)), 1.0)
+    order = list(pool.platforms)
+    slurm, ray = pool.platforms["slurm"], pool.platforms["ray"]
+    changed = (slurm.opened, slurm.back_offs, slurm.kind, ray.opened)
+    pool.apply(NeedChanged(replace(need(1, sequence=3), platforms=sections[:1])), 2.0)
+
+    assert order == ["ray", "slurm"]
+    assert changed == (False, {}, "slurm", True)
+    assert (slurm.retired, ray.retired) == (True, False)
+
+
+def test_first_list_with_an_agent_has_the_times_of_its_launch_and_start() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    restored = RestoredAgent(agent(1), "old", slots=1, launching=True)
+    pool.apply(StateRestored((restored,), last_number=1), 0.0)
+    pool.apply(NeedChanged(need(waiting=1)), 0.0)
+
+    for now_s in (4.0, 6.0):
+        list_agents(pool, "slurm", PlatformAgent(agent(1), AgentPhase.RUNNING), now_s=now_s)
+
+    record = pool.agents[agent(1)]
+    assert (record.launched_s, record.started_s) == (4.0, 4.0)
+    assert record.platform == "slurm"
+
+
+def test_time_of_an_agent_counts_from_its_first_presence_if_no_list_was_earlier() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+
+    pool.apply(PresenceReceived(name, 0), 5.0)
+
+    assert pool.agent_s(9.0) == 4.0
