@@ -47,9 +47,10 @@ def test_first_look_without_a_ready_child_is_no_progress() -> None:
 
 
 def test_half_a_second_of_cpu_time_is_progress() -> None:
-    still = [(now_s, 0, {7: 0.5}) for now_s in range(30, 100)]
+    no_cpu: dict[int, float] = {}
+    still = [(float(now_s), 0, {7: 0.5}) for now_s in range(30, 100)]
 
-    assert given_up([(7.0 * step, 0, {}) for step in range(4)] + still) == 90
+    assert given_up([(7.0 * step, 0, no_cpu) for step in range(4)] + still) == 90
 
 
 def test_process_id_that_is_used_again_takes_no_progress_from_others() -> None:

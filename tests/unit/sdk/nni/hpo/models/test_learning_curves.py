@@ -109,7 +109,8 @@ def test_several_objectives_have_no_curve() -> None:
 @pytest.mark.parametrize("restored", [False, True])
 def test_newest_two_hundred_completed_trials_are_kept(restored: bool) -> None:
     worst: list[tuple[list[float | None], float]] = [([1.0], 9.0), ([1.0], 8.0)]
-    curves = curves_of(*worst, *[([1.0], 0.5)] * 198)
+    good: tuple[list[float | None], float] = ([1.0], 0.5)
+    curves = curves_of(*worst, *[good] * 198)
     if restored:
         other = LearningCurves()
         other.load_state(json.loads(json.dumps(curves.state())))

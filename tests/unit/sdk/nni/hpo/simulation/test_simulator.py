@@ -387,7 +387,7 @@ def test_results_are_those_of_configurations_that_the_tuner_proposed() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"seed": 0}, {"seed": 7}])
-def test_global_generators_start_at_the_seed(arguments: dict[str, int]) -> None:
+def test_global_generators_start_at_the_seed(arguments: dict[str, Any]) -> None:
     class Guessing(Scripted):
         def generate_parameters(self, parameter_id: int, **kwargs: Any) -> Any:
             return {"x": random.random()}

@@ -152,7 +152,7 @@ def test_list_whose_next_page_is_the_same_ends(
 def test_job_without_a_name_is_no_job(
     server: AmlServer, api: WorkspaceApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = {"value": [{"properties": {}}]}
+    page: dict[str, object] = {"value": [{"properties": {}}]}
     monkeypatch.setattr(server, "answer_workspace", lambda *_: (200, page))
 
     with pytest.raises(PlatformError, match="something else than a list of jobs"):

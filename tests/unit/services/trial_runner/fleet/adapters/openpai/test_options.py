@@ -137,7 +137,7 @@ def test_part_of_a_given_job_has_its_type(part: str, value: object) -> None:
 
 
 def test_plugins_of_a_given_job_are_a_list() -> None:
-    protocol = {"taskRoles": {"a": {}}, "extras": {PLUGINS: {}}}
+    protocol: dict[str, object] = {"taskRoles": {"a": {}}, "extras": {PLUGINS: {}}}
 
     (problem,) = option_problems({**SECTION, "openpaiConfig": protocol}, SECRETS)
 
