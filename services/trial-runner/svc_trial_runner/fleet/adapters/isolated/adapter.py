@@ -46,7 +46,8 @@ LIMITS_S: Final[Mapping[str, float]] = {
     "clean_rest": 80.0,
     "aclose": 5.0,
 }
-"""Time limits of calls, in seconds; they are shorter than those of the fleet."""
+"""Time limits of calls, in seconds. Those of the fleet's actions are longer, so that these errors
+come first; a check of a configuration ends by the fleet's limit, which is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
