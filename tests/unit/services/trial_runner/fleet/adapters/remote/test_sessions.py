@@ -17,6 +17,7 @@ from svc_trial_runner.fleet.adapters.remote.connections import open_connection
 from svc_trial_runner.fleet.adapters.remote.errors import MachineError
 from svc_trial_runner.fleet.adapters.remote.machines import Machine
 from svc_trial_runner.fleet.adapters.remote.sessions import Session
+from tests.support import processes
 from tests.support.greeters import greetings, open_greeters
 from tests.support.remote_machines import PASSWORD, USER, Machines
 from tests.support.ssh_server import ServerOptions, SshServer
@@ -188,9 +189,8 @@ def test_end_of_a_watched_process_is_noticed(world: Machines, machine: Machine, 
 
 def kill_watcher(folder: str) -> None:
     """Kill the process on the machine that watches for a session with this folder of sockets."""
-    for one in psutil.Process().children(recursive=True):
-        if one.cmdline()[-2:] == ["watch", folder]:
-            one.kill()
+    for one in processes.named(os.getpid(), f"watch {folder}"):
+        one.kill()
 
 
 def test_processes_of_a_killed_watcher_are_watched_again(
