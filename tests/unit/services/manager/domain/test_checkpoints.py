@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svc_manager.domain.checkpoints import SavedCheckpoint, dead_archives
+from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint, dead_archives
 
 FOLDERS = st.sampled_from(["/c/0/0", "/c/0/1", "/c/1/0", "/c/1/1"])
 
@@ -44,3 +44,9 @@ def test_what_may_be_loaded_is_never_dead(
     loadable = {one for name, one in hashes.items() if name in wanted or name not in released}
     assert dead.isdisjoint(loadable)
     assert dead | loadable == set(hashes.values())
+
+
+def test_checkpoint_in_a_shared_folder_has_no_archive() -> None:
+    checkpoint = TrialCheckpoint(step=4, attempt=1, number=1)
+
+    assert (checkpoint.sha256, checkpoint.size_bytes) == ("", 0)

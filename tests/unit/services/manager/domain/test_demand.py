@@ -1,3 +1,4 @@
+from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.demand import ExperimentDemand, demand_of
 from svc_manager.domain.experiment import Budget, ExperimentState
 from svc_manager.domain.inputs import AgentSilent, Resume, Stop
@@ -53,3 +54,10 @@ def test_demand_of_a_done_experiment_stays_open() -> None:
 
     assert lab.experiment.state is ExperimentState.DONE
     assert demand_of(lab.experiment) == ExperimentDemand(0, 0, 1, closed=False)
+
+
+def test_demand_has_the_limits_of_the_experiments_own_agents() -> None:
+    limits = AgentLimits(max_agents=3)
+    lab = Lab(Budget(agents=limits))
+
+    assert demand_of(lab.experiment).limits == limits

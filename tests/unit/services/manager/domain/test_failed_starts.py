@@ -14,6 +14,7 @@ from svc_manager.domain.failed_starts import (
     delay_ms,
     due_trials,
     holds,
+    may_start,
     start_succeeded,
 )
 from svc_manager.domain.reports import Lost, Started
@@ -60,7 +61,7 @@ def held(lab: Lab) -> Lab:
 
 def test_back_off_doubles_up_to_its_limit() -> None:
     assert [delay_ms(count) for count in (1, 2, 3)] == [1000, 2000, 4000]
-    assert delay_ms(7) == delay_ms(1_000_000) == LONGEST_DELAY_MS
+    assert delay_ms(7) == delay_ms(1_000_000) == LONGEST_DELAY_MS == 60_000
 
 
 def test_a_failed_start_is_lost_and_published_again_after_a_back_off() -> None:
@@ -316,3 +317,11 @@ def test_success_ends_the_back_off_of_all_trials_only_if_the_experiment_held() -
     assert due_trials(holding, 0) == waiting
     assert due_trials(early.experiment, early.now_ms) == []
     assert holding.failed_starts.count == 0
+
+
+def test_new_trial_starts_while_the_experiment_holds_only_as_a_due_probe() -> None:
+    experiment = Lab(Budget(trial_concurrency=1)).experiment
+    experiment.failed_starts.count = HOLD_AFTER
+    experiment.failed_starts.probe_at_ms = 9_000
+
+    assert [may_start(experiment, now_ms) for now_ms in (8_999, 9_000)] == [0, 1]

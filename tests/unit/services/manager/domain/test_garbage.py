@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from svc_manager.domain.garbage import TOMBSTONE_MS, Marks, StoredBlob, garbage
+from svc_manager.domain.garbage import Marks, StoredBlob, garbage
 
 GRACE_MS = 1000
+WEEK_MS = 604_800_000
 
 
 def blob(key: str, stored_at_ms: int = 0) -> StoredBlob:
@@ -72,7 +73,7 @@ def test_kind_that_is_not_known_stays() -> None:
 def test_deletion_is_remembered_for_a_week_whatever_the_grace() -> None:
     blobs = [blob("tombstone/old", 0), blob("tombstone/new", 1)]
 
-    found = garbage(blobs, Marks((), ()), TOMBSTONE_MS, 0)
+    found = garbage(blobs, Marks((), ()), WEEK_MS, 0)
 
     assert [one.key for one in found.old] == ["tombstone/old"]
     assert found.young == ()

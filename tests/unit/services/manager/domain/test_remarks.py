@@ -26,6 +26,7 @@ def test_only_given_values_change_and_tags_are_stripped_and_unique() -> None:
         {"note": "n" * (NOTE_LIMIT + 1)},
         {"note": "a\0b"},
         {"note": "a\ud800"},
+        {"note": "\udfff end"},
         {"tags": [str(number) for number in range(TAGS_LIMIT + 1)]},
         {"tags": ["t" * (TAG_LIMIT + 1)]},
         {"tags": [""]},

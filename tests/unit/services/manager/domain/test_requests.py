@@ -49,3 +49,10 @@ def test_fingerprint_is_that_of_earlier_versions() -> None:
     assert fingerprint(("a", 1)) == "9a7f386fd1afb2ac", (
         "logs hold it: another one would make repetitions fail"
     )
+
+
+def test_long_request_id_is_shown_in_part() -> None:
+    with pytest.raises(InvalidArgumentError) as refusal:
+        check_repetition("KillTrial p1", "r" * 81, "KillTrial", "p2")
+
+    assert refusal.value.value == "r" * 80

@@ -2,7 +2,16 @@ import itertools
 
 import pytest
 
-from svc_manager.domain.trial import FINAL_STATES, LIVE_STATES, TRANSITIONS, Trial, TrialState
+from nni_proto.trial.v1 import trial_pb2
+from svc_manager.domain.trial import (
+    FINAL_STATES,
+    LIVE_STATES,
+    NO_INTERRUPTIONS,
+    TRANSITIONS,
+    Interruptions,
+    Trial,
+    TrialState,
+)
 from svc_manager.domain.values import ParameterSource
 
 ALL_PAIRS = list(itertools.product(TrialState, TrialState))
@@ -41,3 +50,37 @@ def test_final_states_never_change() -> None:
 def test_unknown_counts_as_live() -> None:
     assert TrialState.UNKNOWN in LIVE_STATES
     assert trial_in(TrialState.UNKNOWN).live
+
+
+def test_numbers_of_states_are_those_of_the_contract() -> None:
+    contract = {f"TRIAL_STATE_{state.name}": state.value for state in TrialState}
+
+    assert contract | {"TRIAL_STATE_UNSPECIFIED": 0} == dict(trial_pb2.TrialState.items())
+
+
+def test_trial_without_failures_has_had_no_interruptions() -> None:
+    rare = trial_in(TrialState.RUNNING).interruptions
+
+    assert rare is NO_INTERRUPTIONS
+    assert (rare.failed_starts, rare.own_failed_starts, rare.resumed_losses) == (0, 0, 0)
+
+
+def test_attempts_that_never_started_are_those_without_another_cause() -> None:
+    trial = trial_in(TrialState.WAITING)
+    trial.attempt, trial.losses, trial.failures = 12, 1, 2
+    trial.rare = Interruptions(failed_starts=3, own_failed_starts=1, resumed_losses=4)
+
+    assert trial.never_started == 1
+
+
+@pytest.mark.parametrize(
+    ("reached", "resumed", "progressed"),
+    [(None, None, False), (3, None, True), (3, 2, True), (3, 3, False), (2, 3, False)],
+)
+def test_attempt_progresses_with_a_later_step_than_all_before_it(
+    reached: int | None, resumed: int | None, progressed: bool
+) -> None:
+    trial = trial_in(TrialState.RUNNING)
+    trial.rare = Interruptions(reached_step=reached, resumed_step=resumed)
+
+    assert trial.progressed is progressed

@@ -5,6 +5,7 @@ from svc_manager.domain.failed_starts import HOLD_AFTER, LONGEST_DELAY_MS
 from svc_manager.domain.reports import Lost, Waits
 from svc_manager.domain.waiting import waiting_for
 from tests.unit.services.manager.building import Lab, waits_for_gpus
+from tests.unit.services.manager.domain.shared_study import ask, study_lab
 
 AWAY = WaitReason(WaitCause.BLOB, object="room", detail="the store is away")
 
@@ -135,3 +136,45 @@ def test_reason_of_the_platform_is_named_for_trials_without_an_agent() -> None:
     text = waiting_for(lab.experiment, 0, refused)
 
     assert text == "1 trial waits for an agent: login refused; give a password"
+
+
+def test_last_trials_of_an_experiment_wait_for_an_agent_too() -> None:
+    lab = Lab(Budget(trial_concurrency=2, max_trial_number=2))
+    lab.answer()
+
+    assert lab.experiment.state.name == "NO_MORE_TRIAL"
+    assert waiting_for(lab.experiment, 0) == "2 trials wait for an agent: none is connected"
+
+
+def test_experiment_with_a_running_trial_does_not_wait_for_the_algorithm() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    lab.answer(deferred=1)
+
+    lab.running()
+
+    assert lab.experiment.algorithm.outstanding == 1
+    assert waiting_for(lab.experiment, 1) == ""
+
+
+def test_shared_study_waits_for_a_caller_and_then_for_the_algorithm() -> None:
+    lab = study_lab()
+    before = waiting_for(lab.experiment, 0)
+
+    ask(lab, "ask-1")
+    asked = waiting_for(lab.experiment, 0)
+    lab.answer()
+
+    assert before == "waiting for a caller to ask for a trial"
+    assert asked == "waiting for the algorithm"
+    assert waiting_for(lab.experiment, 0) == ""
+
+
+def test_at_most_three_different_delays_are_named() -> None:
+    lab = Lab(Budget(trial_concurrency=4))
+    lab.answer()
+    for count, trial in enumerate(lab.experiment.live.values(), 1):
+        lab.report(trial, 0, waits_for_gpus(count))
+
+    assert waiting_for(lab.experiment, 1) == (
+        "waiting for 1 GPU; waiting for 2 GPUs; waiting for 3 GPUs"
+    )
