@@ -1,6 +1,7 @@
 """Classes of modules that misbehave at import, checked in a child process."""
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -90,6 +91,22 @@ def test_import_that_hangs_is_ended_with_all_that_it_has_forked(tmp_path: Path) 
         until(has_no_writer, 30.0)
     finally:
         os.close(alive)
+
+
+def test_process_that_outlives_the_import_is_not_waited_for(tmp_path: Path) -> None:
+    """It leaves the group of the child and holds the pipe of the answer, which it never closes."""
+    write(
+        tmp_path,
+        "import os, subprocess\n"
+        "left = subprocess.Popen(['sleep', '600'], close_fds=False, start_new_session=True)\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(left.pid))\nos._exit(3)\n",
+    )
+
+    try:
+        with pytest.raises(ValueError, match="it ended with status 3"):
+            check_class("hostile.Mine", "tuner", "className")
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 def test_import_is_ended_by_an_alarm_also_where_the_parent_is_gone(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ def test_capabilities_name_what_is_supported() -> None:
     assert find("tuner", "NSGA2").capabilities["Several objectives"] == "yes"
     assert find("tuner", "PBTTuner").capabilities["Assessor"] == "no"
     assert find("tuner", "BatchTuner").capabilities["Search space"] == "its own"
+    assert find("tuner", "TPE").capabilities["Assessor"] == "yes"
+    assert find("advisor", "Hyperband").capabilities["Assessor"] == "no"
 
 
 def test_assessor_has_no_capabilities_of_a_space() -> None:

@@ -384,6 +384,18 @@ def test_custom_class_is_built_from_its_directory(code_directory: Path) -> None:
     assert tuner.generate_parameters(0) == 4
 
 
+def test_code_directory_is_first_on_the_import_path(code_directory: Path, tmp_path: Path) -> None:
+    """A module of the same name elsewhere does not hide the user's class."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "custom_algorithms_of_a_test.py").write_text("class MyTuner: pass\n")
+    sys.path.append(str(other))
+
+    assert issubclass(
+        factory.custom_class("tuner", "custom_algorithms_of_a_test.MyTuner", code_directory), Tuner
+    )
+
+
 def test_custom_assessor_is_an_assessor(code_directory: Path) -> None:
     name = "custom_algorithms_of_a_test.MyAssessor"
 

@@ -14,6 +14,12 @@ def test_names_and_dicts_are_read_and_labels_are_unique() -> None:
     assert found[1].class_args == {"seed": 1}
 
 
+def test_label_has_up_to_64_characters() -> None:
+    found = named_tuners(["TPE", {"name": "Random", "label": "l" * 64}])
+
+    assert found[1].label == "l" * 64
+
+
 def test_name_that_is_the_label_of_another_gets_a_number() -> None:
     found = named_tuners(["TPE", {"name": "Random", "label": "TPE"}])
 
@@ -30,6 +36,10 @@ def test_name_that_is_the_label_of_another_gets_a_number() -> None:
         (["TPE", {"name": "a", "className": "b.C"}], r"tuners\[1\].className is not known; .*algo"),
         (["TPE", {"name": "a", "classArgs": 3}], r"tuners\[1\].classArgs must be a dict, got 3"),
         (["TPE", {"name": "a", "label": 3}], r"tuners\[1\].label must be a text"),
+        (
+            ["TPE", {"name": "a", "label": "l" * 65}],
+            r"label must be a text of at most 64 characters",
+        ),
         (
             [{"name": "a", "label": "same"}, {"name": "b", "label": "same"}],
             r"tuners\[0\].label must differ from the other labels, got 'same'",

@@ -37,6 +37,16 @@ def test_a_registered_algorithm_is_used_by_its_name() -> None:
     assert [entry.name for entry in algorithms("tuner")][-1] == "demotuner"
 
 
+def test_folder_of_settings_is_made_with_those_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+
+    registrations.register(META)
+
+    assert [entry.name for entry in registrations.registered()] == ["demotuner"]
+
+
 def test_its_validator_checks_arguments() -> None:
     registrations.register(META)
 
