@@ -84,3 +84,9 @@ def test_line_has_cores_and_gpus() -> None:
 
     assert fields["cores"] == 0.25
     assert fields["gpus"] == [{"index": 3, "utilization": 0.75, "memory": 2048}]
+
+
+def test_lines_are_as_short_as_json_allows() -> None:
+    line = sample_line(sample(0, 1), sample(4, 2, (GpuUse(3, 0.75, 2048),)))
+
+    assert b" " not in line

@@ -1,6 +1,7 @@
 import pytest
 
-from svc_trial_runner.domain.tasks import GpuRules, parse_gpu_rules
+from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.domain.tasks import GpuRules, TrialSpec, TrialWork, parse_gpu_rules
 
 
 def test_missing_options_have_their_defaults() -> None:
@@ -29,3 +30,18 @@ def test_at_least_one_trial_uses_a_gpu(number: int, trials: int) -> None:
 def test_nonsense_is_refused() -> None:
     with pytest.raises(ValueError, match="gpuIndices must be numbers"):
         parse_gpu_rules(1, {"gpuIndices": {"a": 1}})
+
+
+def test_settings_that_a_task_does_not_name_have_their_defaults() -> None:
+    spec = TrialSpec("true")
+
+    assert spec.gpus == GpuRules(None, None, 1, False)
+    assert (spec.grace_s, spec.time_limit_s, spec.output_limit_bytes) == (5.0, None, 0)
+    assert not spec.checkpoints_travel
+    assert not spec.outputs_travel
+
+
+def test_task_without_a_position_of_the_log_has_the_first() -> None:
+    work = TrialWork(AttemptKey("e1", "t1", 1), 0, 0, {}, "algorithm", TrialSpec("true"), b"")
+
+    assert (work.log_sequence, work.traceparent) == (0, "")

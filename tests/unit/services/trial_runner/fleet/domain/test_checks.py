@@ -1,7 +1,9 @@
+from datetime import UTC, datetime
+
 import pytest
 
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
-from svc_trial_runner.fleet.domain.checks import PlatformFindings, expired, refusals
+from svc_trial_runner.fleet.domain.checks import CheckRequest, PlatformFindings, expired, refusals
 
 AWAY = PlatformProblem("machineList[0].host", "cannot be reached", permanent=False)
 WRONG = PlatformProblem("partition", "does not exist")
@@ -62,3 +64,9 @@ def test_platform_is_away_with_as_many_problems_as_machines(
     problems: int, capacity: int | None, *, away: bool
 ) -> None:
     assert PlatformFindings([AWAY] * problems, capacity).away is away
+
+
+def test_request_checks_unless_it_asks_to_clean() -> None:
+    request = CheckRequest("c1", (), datetime(2026, 11, 29, tzinfo=UTC))
+
+    assert (request.cleans, request.dry_run) == (False, False)

@@ -41,3 +41,9 @@ def test_agents_of_another_pool_are_not_those_of_a_leftover() -> None:
     left = Leftover("exp-old", ("nni-0123abcd-exp-live-1", "nni-0123abcd-exp-old-1", "other"))
 
     assert left.own_agents == [AgentName("0123abcd", "exp-old", 1)]
+
+
+def test_leftover_is_neither_in_use_nor_removed_at_first() -> None:
+    (found,) = leftovers_of(["nni-0123abcd-gpus-1"], "0123abcd")
+
+    assert (found.key, found.in_use, found.removed) == ("", False, False)

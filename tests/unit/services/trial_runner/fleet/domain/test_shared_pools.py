@@ -88,3 +88,12 @@ def test_pool_of_the_same_name_is_another_one_though_its_revision_is_smaller() -
     assert pool.need is not None
     assert not pool.need.closed
     assert (pool.need.log_sequence, pool.need.created_at_ns) == (4, 1_000)
+
+
+def test_new_pool_of_a_name_takes_agents_at_once() -> None:
+    definition = PoolDefinition("gpus")
+    need = shared_pool(definition).need
+
+    assert (definition.revision, definition.created_at_ns) == (0, 0)
+    assert need is not None
+    assert (need.closed, need.draining) == (False, False)
