@@ -58,7 +58,7 @@ def test_others_wait_for_their_turn() -> None:
 
     assert takeovers.due(held(by="b"), 1.0) == []
     assert takeovers.due(held(by="b"), 1.0 + TURN_S / 2) == []
-    assert takeovers.due(held(by="b"), 1.0 + TURN_S) == [name]
+    assert takeovers.due(held(by="b"), 2.0) == [name]
 
 
 def test_an_experiment_that_is_taken_in_time_is_not_returned() -> None:
@@ -100,3 +100,9 @@ def test_earlier_start_of_an_ownerless_time_is_kept() -> None:
     takeovers.add(name, TURN_S)
 
     assert takeovers.due(held(by="b"), TURN_S) == [name]
+
+
+def test_manager_is_live_by_its_presence_lease() -> None:
+    name = ManagerId("b").presence_name
+
+    assert living_managers({name: Lease(name, "b", 1)}) == {"b"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_manager.domain.line_search import LINE_BYTES, SHOWN_CHARACTERS, FoundLine, LineSearch
+from svc_manager.domain.line_search import LINE_BYTES, FoundLine, LineSearch
 
 TEXT = "alpha\nÄrger and Beta\r\n\nno\nbeta again".encode()
 
@@ -37,7 +37,7 @@ def test_a_text_without_line_ends_is_searched_in_parts_and_shown_by_its_begin() 
 
     [line] = search.found
     # The end of the first part is searched with the second: "x" and one more character.
-    assert (line.offset, len(line.text)) == (LINE_BYTES - 8, SHOWN_CHARACTERS)
+    assert (line.offset, len(line.text)) == (LINE_BYTES - 8, 400)
 
 
 @pytest.mark.parametrize("word", ["needle", "nädel", "ßß"])
@@ -118,3 +118,46 @@ def test_a_gap_ends_a_line() -> None:
     search.feed(b"b\n", 9)
 
     assert search.found == []
+
+
+def test_search_of_nothing_ends_at_the_begin() -> None:
+    search = LineSearch("needle", 1)
+
+    search.finish()
+
+    assert (search.found, search.searched_to) == ([], 0)
+
+
+def test_bytes_that_are_no_text_hide_no_line() -> None:
+    search = LineSearch("needle", 1)
+
+    search.feed(b"\xff needle \xc3\n", 0)
+
+    assert search.found == [FoundLine(0, "\ufffd needle \ufffd")]
+
+
+@pytest.mark.parametrize(
+    ("text", "searched_to"),
+    [
+        (b"a\n" * LINE_BYTES + b"b\rc", 2 * LINE_BYTES),
+        (b"b\r" + b"c" * (LINE_BYTES - 2), 2),
+        (b"b\r" + b"c" * (LINE_BYTES - 3), 0),
+    ],
+    ids=["after line feeds", "large", "small"],
+)
+def test_carriage_return_ends_a_line_only_where_no_line_feed_is_near(
+    text: bytes, searched_to: int
+) -> None:
+    search = LineSearch("needle", 1)
+
+    search.feed(text, 0)
+
+    assert search.searched_to == searched_to
+
+
+def test_carriage_return_at_the_end_of_a_piece_is_searched_with_the_next_one() -> None:
+    search = LineSearch("needle", 1)
+
+    search.feed(b"-" * LINE_BYTES + b"\r", 0)
+
+    assert search.searched_to < LINE_BYTES
