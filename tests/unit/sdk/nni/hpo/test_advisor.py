@@ -112,6 +112,29 @@ def test_run_handles_what_is_enqueued_in_two_threads_until_terminate(port: Port)
     assert not [t for t in threading.enumerate() if t.name.startswith("advisor-")]
 
 
+@pytest.mark.usefixtures("port")
+def test_run_goes_on_where_its_queues_are_empty_and_outlives_no_process() -> None:
+    begun = threading.Event()
+    daemons: list[bool] = []
+
+    class Slow(Counting):
+        def handle_update_search_space(self, data: Any) -> None:
+            daemons.append(threading.current_thread().daemon)
+            begun.set()
+
+    advisor = Slow()
+    running = threading.Thread(target=advisor.run)
+    running.start()
+    advisor.enqueue_command(CommandType.UpdateSearchSpace, {})
+    assert begun.wait(timeout=10)
+    advisor.enqueue_command(CommandType.TrialEnd, {"later": True})
+    advisor.enqueue_command(CommandType.Terminate, None)
+    running.join(timeout=10)
+
+    assert [data for _, data, _ in advisor.handled] == [{"later": True}]
+    assert daemons == [True]
+
+
 def test_intermediate_metrics_have_a_thread_of_their_own(port: Port) -> None:
     judged = threading.Event()
 

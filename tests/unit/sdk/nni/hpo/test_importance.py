@@ -46,6 +46,17 @@ def test_shares_are_those_of_the_variance() -> None:
     assert sum(found.shares.values()) + found.interactions == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("name", ["a", "kind"])
+def test_only_parameter_has_the_whole_variance(name: str) -> None:
+    space = {name: SPACE[name]}
+    known = trials(space, lambda p: float(p[name] == "x" if name == "kind" else p[name] > 0.5), 40)
+
+    found = importances(space, known)
+
+    assert found.shares == {name: pytest.approx(1.0)}
+    assert found.interactions == pytest.approx(0.0, abs=1e-9)
+
+
 def test_what_two_parameters_do_together_is_no_share_of_either() -> None:
     known = trials(SPACE, lambda p: float((p["a"] > 0.5) == (p["kind"] == "x")))
 
