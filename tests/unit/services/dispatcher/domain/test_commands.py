@@ -30,3 +30,13 @@ def test_only_commands_with_an_awaited_answer_are_urgent() -> None:
 
     assert [type(command) for command in made if command.urgent] == [commands.Generate]
     assert commands.Initialize.urgent
+
+
+def test_request_is_answered_unless_it_is_replayed() -> None:
+    assert not commands.Generate(AT, "r", (0,)).replayed
+
+
+def test_report_of_a_trial_without_attempt_is_of_none() -> None:
+    report = commands.PastReport("t", end_state="FAILED")
+
+    assert (report.attempt, report.sequence, report.value) == (0, 0, None)

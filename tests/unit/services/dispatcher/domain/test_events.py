@@ -26,3 +26,11 @@ def test_generated_parameters_end_and_promise_nothing_unless_they_say_so() -> No
 
     assert (generated.exhausted, generated.deferred, generated.based_on) == (False, 0, None)
     assert (generated.proposers, generated.labels) == ((), frozenset())
+
+
+def test_stop_is_that_of_the_user_unless_the_event_says_otherwise() -> None:
+    assert not events.TrialStopRequested("t").early
+
+
+def test_time_of_an_end_is_unknown_unless_the_event_has_it() -> None:
+    assert events.TrialEnded("t", "FAILED").ended_at_ms == 0
