@@ -47,3 +47,12 @@ def test_of_a_stopped_experiment_only_the_summary_is_left_to_do() -> None:
     lab.command(inputs.Stop())
 
     assert list(outstanding_effects(lab.experiment)) == [WriteSummary()]
+
+
+def test_new_trial_is_published_as_its_first_attempt() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+
+    lab.answer()
+
+    (trial,) = lab.experiment.live.values()
+    assert PublishTask(trial.id, 1) in lab.effects

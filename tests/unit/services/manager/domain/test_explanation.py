@@ -1,6 +1,16 @@
 import pytest
 
-from svc_manager.domain.explanation import ago, count, trial_text
+from nni_proto.trial.v1 import trial_service_pb2
+from svc_manager.domain.explanation import (
+    AgentFacts,
+    Explanation,
+    PoolFacts,
+    ReasonKind,
+    TrialOutcome,
+    ago,
+    count,
+    trial_text,
+)
 from svc_manager.domain.reports import Started
 from tests.unit.services.manager.building import Lab, exited, lost, waits_for_gpus
 
@@ -13,6 +23,11 @@ from tests.unit.services.manager.building import Lab, exited, lost, waits_for_gp
         (4_000, "4 s"),
         (200_000, "3 min 20 s"),
         (7_500_000, "2 h 5 min"),
+        (59_999, "59 s"),
+        (60_000, "1 min 0 s"),
+        (3_599_000, "59 min 59 s"),
+        (3_600_000, "1 h 0 min"),
+        (180_000_000, "50 h 0 min"),
     ],
 )
 def test_durations_are_written_with_their_two_largest_units(duration_ms: int, text: str) -> None:
@@ -56,3 +71,20 @@ def test_an_ended_trial_has_its_end_as_reason() -> None:
     lab.report(trial, 1, exited(3, detail="boom"))
 
     assert trial_text(trial) == "exit code 3: boom"
+
+
+def test_numbers_of_reasons_and_outcomes_are_those_of_the_contract() -> None:
+    kinds = {f"REASON_KIND_{kind.name}": kind.value for kind in ReasonKind}
+    outcomes = {f"VERDICT_{outcome.name}": outcome.value for outcome in TrialOutcome}
+
+    assert kinds | {"REASON_KIND_UNSPECIFIED": 0} == dict(trial_service_pb2.ReasonKind.items())
+    assert outcomes | {"VERDICT_UNSPECIFIED": 0} == dict(trial_service_pb2.Verdict.items())
+
+
+def test_facts_that_are_not_known_explain_nothing() -> None:
+    agent = AgentFacts("r1", "local", 0.0, silent=False, draining=False, held_count=0)
+    explanation = Explanation("", None, TrialOutcome.NOT_CREATED, "")
+
+    assert (agent.holds, agent.wait) == (False, None)
+    assert (PoolFacts().coming_count, PoolFacts().reason) == (0, "")
+    assert (explanation.signal, explanation.exit_code) == (0, None)
