@@ -7,8 +7,6 @@ import pytest
 
 from svc_common.errors import PermissionDeniedError, ResourceExhaustedError
 from svc_trial_runner.fleet.domain.invitations import (
-    REPETITION_WINDOW_S,
-    REPETITIONS_ALLOWED,
     Invitation,
     JoinedMachine,
     RepetitionLimit,
@@ -62,10 +60,19 @@ def test_machine_is_found_by_the_hash_of_its_id() -> None:
 
 def test_repetitions_are_limited_by_machine_within_the_window() -> None:
     limit = RepetitionLimit()
-    for number in range(REPETITIONS_ALLOWED):
+    for number in range(10):
         limit.check("machine-1", float(number))
 
     with pytest.raises(ResourceExhaustedError, match="try again in 590 s"):
         limit.check("machine-1", 10.0)
     limit.check("machine-2", 10.0)
-    limit.check("machine-1", REPETITION_WINDOW_S)
+    limit.check("machine-1", 600.0)
+
+
+def test_machine_that_has_enrolled_has_not_ended() -> None:
+    assert not MACHINE.ended
+
+
+def test_invitation_that_is_known_to_have_expired_admits_none_whatever_the_time() -> None:
+    with pytest.raises(PermissionDeniedError, match="was valid until"):
+        admit("desks", [INVITATION], [], "hash-1", "machine-1", NOW, ["id-1"])

@@ -64,3 +64,17 @@ def test_slots_are_configured_for_all_or_a_machine_or_by_people(
 )
 def test_smaller_limit_of_time_and_cost_counts(limits: PoolLimits, limit_s: float | None) -> None:
     assert limits.time_limit_s == limit_s
+
+
+def test_pool_without_a_demand_needs_nothing() -> None:
+    need = PoolNeed("p")
+
+    assert (need.waiting, need.running, need.concurrency) == (0, 0, 1)
+    assert (need.closed, need.draining) == (False, False)
+    assert (need.log_sequence, need.created_at_ns) == (0, 0)
+
+
+def test_pool_without_limits_has_no_agent_that_stays_for_longer_than_a_minute() -> None:
+    limits = PoolLimits()
+
+    assert (limits.min_agents, limits.max_agents, limits.idle_s) == (0, None, 60.0)

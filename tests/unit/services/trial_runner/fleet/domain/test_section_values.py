@@ -46,6 +46,7 @@ def test_lines_are_a_text_or_a_list_of_texts(
         (0, 0.0),
         (-1.5, -1.5),
         (1e15, 1e15),
+        (10**15 + 1, None),
         (1e16, None),
         (float("nan"), None),
         (float("-inf"), None),
