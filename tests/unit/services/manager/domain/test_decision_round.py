@@ -5,7 +5,14 @@ import random
 import pytest
 
 from svc_common.errors import ServiceError
-from svc_common.experiment_events.causes import EndCause, EndReason, StopCause, StopReason
+from svc_common.experiment_events.causes import (
+    EndCause,
+    EndReason,
+    ExperimentCause,
+    ExperimentReason,
+    StopCause,
+    StopReason,
+)
 from svc_manager.domain import events, inputs
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
@@ -110,3 +117,13 @@ def test_new_trial_has_a_free_id_the_next_number_and_the_pool_of_its_experiment(
     assert round_.events == [
         events.TrialScheduled(trial.id, count, 7, b"p", ParameterSource.CUSTOMIZED, "gpus")
     ]
+
+
+def test_end_of_an_experiment_has_its_cause_in_full() -> None:
+    lab = Lab()
+    round_ = Round(lab.experiment, lab.now_ms, lab.ids, lab.callers)
+
+    round_.end_experiment(ExperimentState.ERROR, ExperimentCause.ALGORITHM_GAVE_UP, "no such tuner")
+
+    reason = ExperimentReason(ExperimentCause.ALGORITHM_GAVE_UP, "no such tuner")
+    assert round_.events == [events.ExperimentEnded(ExperimentState.ERROR, reason)]

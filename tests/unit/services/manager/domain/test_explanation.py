@@ -18,7 +18,7 @@ from tests.unit.services.manager.building import Lab, exited, lost, waits_for_gp
 @pytest.mark.parametrize(
     ("duration_ms", "text"),
     [
-        (-5, "0 s"),
+        (-5_000, "0 s"),
         (999, "0 s"),
         (4_000, "4 s"),
         (200_000, "3 min 20 s"),
@@ -88,3 +88,14 @@ def test_facts_that_are_not_known_explain_nothing() -> None:
     assert (agent.holds, agent.wait) == (False, None)
     assert (PoolFacts().coming_count, PoolFacts().reason) == (0, "")
     assert (explanation.signal, explanation.exit_code) == (0, None)
+
+
+def test_last_loss_is_the_reason_of_a_trial_that_was_lost_twice() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, lost("power cut"))
+    lab.report(trial, 0, Started(1), claim="c2")
+
+    lab.report(trial, 1, lost("disk failed"), claim="c2")
+
+    assert trial_text(trial) == "disk failed"

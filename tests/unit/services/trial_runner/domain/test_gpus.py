@@ -136,3 +136,7 @@ def test_devices_of_a_job_are_known_by_their_indices(
     text: str, indices: tuple[int, ...] | None
 ) -> None:
     assert parse_visible_devices(text) == indices
+
+
+def test_trial_in_its_first_attempt_does_not_come_before_others() -> None:
+    assert not request().retried

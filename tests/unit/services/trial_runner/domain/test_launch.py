@@ -92,3 +92,7 @@ def test_parameter_file_holds_what_is_documented() -> None:
 @pytest.mark.claim("platform", 34)
 def test_state_is_code_and_milliseconds() -> None:
     assert state_line(0, 1_700_000_000_123) == "0 1700000000123"
+
+
+def test_trial_without_a_path_finds_the_programs_of_the_system() -> None:
+    assert base({"PATH": ""})["PATH"] == "/tools:/usr/local/bin:/usr/bin:/bin"
