@@ -8,8 +8,10 @@ import pytest
 
 from nni.hpo import GPTuner, Study
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import objectives_of
 from nni.hpo.tuners.bayesian.outcome_search import OutcomeSearch
+from nni.hpo.tuners.bayesian.search_budget import GPSettings
 
 SPACE = {f"x{i}": {"_type": "uniform", "_value": [0, 1]} for i in range(3)}
 MODES = {"near": "minimize", "far": "minimize"}
@@ -189,6 +191,33 @@ def test_state_holds_the_models_at_once() -> None:
     other.load_state(json.loads(json.dumps(tuner.state())))
 
     assert other.state() == tuner.state()
+
+
+def outcome_search(seed: int, time_limit_s: float = 1.0) -> OutcomeSearch:
+    settings = GPSettings(Matern.of(2.5), 0.0, 5, 10_000, 3, time_limit_s)
+    return OutcomeSearch("search", objectives_of(MODES), settings, seed)
+
+
+def test_state_can_be_asked_for_before_there_is_a_space() -> None:
+    assert outcome_search(0).state()["observed"] == []
+
+
+@pytest.mark.parametrize(("time_limit_s", "enough"), [(0.00201, True), (0.00199, False)])
+def test_objectives_share_the_time_of_an_ask(time_limit_s: float, enough: bool) -> None:
+    """A second is 20,000 candidates: for twenty options two objectives need 2 ms.
+
+    All options are compared then, and no draw decides.
+    """
+    points = set()
+    for seed in range(6):
+        search = outcome_search(seed, time_limit_s)
+        search.update_search_space({"n": {"_type": "randint", "_value": [0, 20]}})
+        for number in range(7):
+            result = {"near": abs(3 * number - 8) ** 1.5, "far": abs(3 * number - 11) ** 1.5}
+            search.receive_trial_result(number, {"n": 3 * number}, result)
+        points.add(search.generate_parameters(99)["n"])
+
+    assert (len(points) == 1) == enough
 
 
 def test_user_priors_of_a_space_are_followed() -> None:
