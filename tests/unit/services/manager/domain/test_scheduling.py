@@ -5,10 +5,9 @@ from svc_manager.domain import events, inputs
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import Budget, ExperimentState
 from svc_manager.domain.scheduling import (
-    COUNT_EVERY_MS,
-    LARGEST_REQUEST,
     count_after_restart,
     count_after_step,
+    free_slots,
     next_moment_ms,
 )
 from svc_manager.domain.values import ParameterSource
@@ -62,6 +61,8 @@ def test_what_never_learns_is_asked_one_concurrency_ahead() -> None:
 def test_looking_ahead_never_asks_beyond_the_trial_number() -> None:
     lab = Lab(Budget(trial_concurrency=2, max_trial_number=3), lookahead=True)
 
+    assert requested(lab) == [0, 1, 2]
+    lab.answer()
     assert requested(lab) == [0, 1, 2]
 
 
@@ -263,6 +264,7 @@ def test_lowering_the_concurrency_ends_nothing_and_pauses_new_trials() -> None:
 
     lab.command(inputs.Update(trial_concurrency=1))
     assert len(lab.experiment.live) == 3
+    assert free_slots(lab.experiment) == 0
     lab.finish(lab.running())
     lab.finish(lab.running(claim="c2"))
 
@@ -284,7 +286,7 @@ def test_customised_trials_come_first_and_count_against_the_trial_number() -> No
 
 
 def test_requests_for_many_slots_are_of_a_size_whose_answer_fits_a_message() -> None:
-    lab = Lab(Budget(trial_concurrency=2 * LARGEST_REQUEST + 1))
+    lab = Lab(Budget(trial_concurrency=2_001))
 
     sizes = [
         len(event.parameter_ids)
@@ -292,14 +294,15 @@ def test_requests_for_many_slots_are_of_a_size_whose_answer_fits_a_message() -> 
         if isinstance(event, events.TrialsRequested)
     ]
 
-    assert sizes == [LARGEST_REQUEST, LARGEST_REQUEST, 1]
-    assert requested(lab) == list(range(2 * LARGEST_REQUEST + 1))
+    assert sizes == [1_000, 1_000, 1]
+    assert requested(lab) == list(range(2_001))
     lab.answer()
-    assert len(lab.experiment.live) == 2 * LARGEST_REQUEST + 1
+    assert len(lab.experiment.live) == 2_001
 
 
 HOUR_MS = 3_600_000
 TWO_HOURS_MS = 2 * HOUR_MS
+MINUTE_MS = 60_000
 
 
 def limited() -> Lab:
@@ -333,21 +336,22 @@ def test_manager_that_is_restarted_hours_ahead_counts_a_minute() -> None:
     lab._end(round_)
 
     assert lab.experiment.state.name == "RUNNING"
-    assert lab.experiment.execution_time_ms(lab.now_ms) == 14_000 + COUNT_EVERY_MS
+    assert lab.experiment.execution_time_ms(lab.now_ms) == 14_000 + MINUTE_MS
     lab.now_ms += HOUR_MS
     lab.notification(inputs.Tick())
     assert lab.experiment.state.name == "NO_MORE_TRIAL"
 
 
-def test_short_time_between_two_managers_counts_in_full() -> None:
+@pytest.mark.parametrize("silence_ms", [MINUTE_MS - 1, MINUTE_MS])
+def test_short_time_between_two_managers_counts_in_full(silence_ms: int) -> None:
     lab = limited()
-    lab.now_ms += COUNT_EVERY_MS - 1
+    lab.now_ms += silence_ms
 
     round_ = Round(lab.experiment, lab.now_ms, lab.ids)
     count_after_restart(round_)
 
     assert round_.events == []
-    assert lab.experiment.execution_time_ms(lab.now_ms) == 14_000 + COUNT_EVERY_MS - 1
+    assert lab.experiment.execution_time_ms(lab.now_ms) == 14_000 + silence_ms
 
 
 def test_experiment_whose_time_does_not_count_is_left_alone() -> None:
@@ -364,13 +368,13 @@ def test_experiment_whose_time_does_not_count_is_left_alone() -> None:
 
 def test_silent_log_of_a_limited_experiment_counts_the_time_every_minute() -> None:
     lab = limited()
-    assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + COUNT_EVERY_MS
+    assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + MINUTE_MS
 
-    lab.now_ms += COUNT_EVERY_MS
+    lab.now_ms += MINUTE_MS
     (counted,) = lab.notification(inputs.Tick())
 
-    assert counted == events.ExperimentTimeCounted(14_000 + COUNT_EVERY_MS)
-    assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + COUNT_EVERY_MS
+    assert counted == events.ExperimentTimeCounted(14_000 + MINUTE_MS)
+    assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + MINUTE_MS
     assert lab.notification(inputs.Tick()) == []
 
 
@@ -427,3 +431,35 @@ def test_end_by_the_algorithm_names_it_and_a_return_to_work_names_no_cause() -> 
         ("TUNER_NO_MORE_TRIAL", ExperimentCause.NO_MORE_PARAMETERS),
         ("DONE", ExperimentCause.NO_MORE_PARAMETERS),
     ]
+
+
+def test_parameters_of_a_user_count_as_ahead() -> None:
+    lab = Lab(Budget(trial_concurrency=1), lookahead=True)
+    lab.running()
+
+    lab.command(inputs.AddTrial("q", encoded({"x": 9})))
+
+    assert len(lab.experiment.custom_queue) == 1
+    assert requested(lab) == [0, 1]
+
+
+def test_slot_that_is_free_when_the_time_is_over_stays_free() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_duration_ms=100))
+    trial = lab.running()
+    lab.command(inputs.AddTrial("q", encoded({"x": 9})))
+    lab.now_ms += 100
+
+    lab.finish(trial)
+
+    assert len(lab.experiment.trials) == 1
+    assert requested(lab) == [0]
+
+
+def test_no_parameters_are_requested_when_the_time_is_over() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_duration_ms=100))
+    trial = lab.running()
+    lab.now_ms += 100
+
+    lab.finish(trial)
+
+    assert requested(lab) == [0]
