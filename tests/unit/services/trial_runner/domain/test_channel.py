@@ -4,6 +4,7 @@ import math
 import pytest
 
 from svc_trial_runner.domain.channel import (
+    LINE_LIMIT_BYTES,
     BrokenChannelError,
     ChannelError,
     CheckpointRequest,
@@ -133,3 +134,7 @@ def test_checkpoint_has_the_step_that_the_trial_names(line: bytes, step: int | N
 def test_step_that_is_no_integer_of_json_is_refused(step: str) -> None:
     with pytest.raises(ChannelError, match="step must be an integer"):
         parse_request(f'{{"op":"checkpoint","step":{step}}}'.encode())
+
+
+def test_longest_line_is_that_of_the_documented_protocol() -> None:
+    assert LINE_LIMIT_BYTES == 1_004_096, "a value of 1,000,000 bytes and 4,096 bytes more"

@@ -1,16 +1,19 @@
 """Parts of the fleet that the settings choose; the whole is started by the integration tests."""
 
+import asyncio
+import socket
 from pathlib import Path
 
 import pytest
 
 from svc_common.lifecycle import Service
 from svc_common.messaging.nats_settings import ALPN_PROTOCOL
+from svc_trial_runner.fleet.adapters.credentials import NoCredentials, SupervisorCredentials
 from svc_trial_runner.fleet.adapters.front.listener import GRPC_PROTOCOL
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.front.tls_front import TlsFront
-from svc_trial_runner.fleet.app import _front
-from svc_trial_runner.fleet.ports import PlatformError
+from svc_trial_runner.fleet.app import _front, _open_credentials, _open_relays, _platforms
+from svc_trial_runner.fleet.ports import InstallationEndpoints, PlatformError
 from svc_trial_runner.fleet.settings import Settings
 from tests.support.greeters import open_greeters
 from tests.support.local_platforms import ENDPOINTS
@@ -20,13 +23,17 @@ pytest.importorskip("cryptography")
 
 
 def settings(
-    home: Path, *, credentials_fd: int | None = None, agent_users: Path | None = None
+    home: Path,
+    *,
+    credentials_fd: int | None = None,
+    agent_users: Path | None = None,
+    endpoints: InstallationEndpoints = ENDPOINTS,
 ) -> Settings:
     return Settings(
         home,
-        ENDPOINTS.bus,
+        endpoints.bus,
         "secret",
-        ENDPOINTS.manager_grpc,
+        endpoints.manager_grpc,
         credentials_fd=credentials_fd,
         agent_users=agent_users,
         front_host="127.0.0.1",
@@ -71,3 +78,58 @@ async def test_front_leads_to_bus_and_manager(tmp_path: Path) -> None:
             writer.close()
 
     assert words == [b"bus", b"manager"]
+
+
+async def test_parts_of_one_machine_reach_bus_and_manager_at_their_own_addresses(
+    tmp_path: Path,
+) -> None:
+    service = Service()
+    async with service.adapters:
+        assert await _open_relays(service, settings(tmp_path)) == ENDPOINTS
+
+
+async def test_parts_of_a_deployment_reach_the_manager_by_a_relay(tmp_path: Path) -> None:
+    service = Service()
+    async with open_greeters() as endpoints:
+        async with service.adapters:
+            wanted = settings(tmp_path, agent_users=tmp_path / "agents", endpoints=endpoints)
+            found = await _open_relays(service, wanted)
+            host, _, port = found.manager_grpc.rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            word = await reader.read()
+            writer.close()
+
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(host, int(port))
+    assert word == b"manager"
+    assert found.bus.startswith("nats://127.0.0.1:")
+    assert found != endpoints
+
+
+@pytest.mark.parametrize("deployed", [False, True])
+async def test_only_the_fleet_of_a_deployment_refuses_to_run_trials_beside_itself(
+    tmp_path: Path, *, deployed: bool
+) -> None:
+    wanted = settings(tmp_path, agent_users=tmp_path / "agents" if deployed else None)
+    (tmp_path / "fleet").mkdir()
+    platforms = _platforms(wanted, "0123abcd", NoFront(), ENDPOINTS)
+
+    if deployed:
+        with pytest.raises(PlatformError):
+            await platforms.open("pool", "local", "local", {}, "")
+    else:
+        assert await platforms.open("pool", "local", "local", {}, "") is not None
+
+
+async def test_credentials_are_those_of_the_supervisor_if_there_is_one(tmp_path: Path) -> None:
+    service = Service()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    async with service.adapters:
+        none = await _open_credentials(service, settings(tmp_path))
+        store = await _open_credentials(service, settings(tmp_path, credentials_fd=ours.detach()))
+
+    assert isinstance(none, NoCredentials)
+    assert isinstance(store, SupervisorCredentials)
+    with theirs:
+        theirs.setblocking(False)
+        assert theirs.recv(1) == b"", "the channel is closed with the service"

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import InvalidArgumentError
-from svc_trial_runner.fleet.settings import read_settings
+from svc_trial_runner.fleet.settings import Settings, read_settings
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +85,9 @@ def test_folder_that_bus_and_managers_share_is_read(
 
     assert before is None
     assert read_settings().agent_users == tmp_path / "agents"
+
+
+def test_settings_of_one_machine_need_neither_copies_nor_a_port(tmp_path: Path) -> None:
+    settings = Settings(tmp_path, "nats://127.0.0.1:4222", "hidden", "127.0.0.1:50051")
+
+    assert (settings.replicas, settings.front_port) == (1, 0)
