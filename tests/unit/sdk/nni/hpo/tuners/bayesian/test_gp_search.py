@@ -243,6 +243,22 @@ def test_run_time_that_follows_a_preparation_is_regarded() -> None:
     assert timed(cost_aware(), range(9), prepares=True) == timed(cost_aware(), range(9))
 
 
+def test_run_times_that_are_imported_after_a_preparation_are_regarded() -> None:
+    found = []
+    durations: list[dict[str, JsonValue]] = [
+        {"parameter": {"x": x}, "duration_s": 3000.0} for x in (-0.9, -0.5, 0.0, 0.5)
+    ]
+    for prepares in (False, True):
+        made = cost_aware()
+        timed(made, range(9))
+        if prepares:
+            made.prepare_parameters()
+        made.import_durations(durations)
+        found.append(made.generate_parameters(9))
+
+    assert found[0] == found[1]
+
+
 def test_cost_aware_search_goes_on_from_its_state() -> None:
     first, second = cost_aware(), cost_aware()
     timed(first, range(9))

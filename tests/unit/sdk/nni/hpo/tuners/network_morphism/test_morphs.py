@@ -93,6 +93,15 @@ def test_a_connection_is_pooled_to_the_size_of_its_end(merge: str) -> None:
     assert run(child) == (2, 4)
 
 
+def test_a_connection_is_pooled_down_to_one_pixel() -> None:
+    layers = (Layer("StubReLU", (0,)), Layer("StubPooling2d", (1,), (2, 2, 0)))
+
+    child = connected(Graph((2, 2, 3), layers), 1, 2, "Add")
+
+    assert child is not None
+    assert child.shapes[-1] == (1, 1, 3)
+
+
 def test_a_connection_that_cannot_be_pooled_is_none() -> None:
     odd = default_graph((7, 7, 3), 4, length=2, width=6)
     reverse = connected(odd, SECOND_NORM, FIRST_NORM, "Add")
