@@ -1,8 +1,6 @@
 """Commands that hand results and reports of earlier generations to a later one."""
 
-import pytest
-
-from svc_dispatcher.domain import commands, past_results
+from svc_dispatcher.domain import commands
 from svc_dispatcher.domain.past_results import (
     PastResults,
     PastTrial,
@@ -48,16 +46,15 @@ def test_cleared_results_are_gone() -> None:
     assert list(past.import_commands(AT)) == []
 
 
-def test_reports_come_in_commands_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past_results, "REPORTS_AT_ONCE", 2)
+def test_reports_come_in_commands_of_limited_size() -> None:
     earlier = [
         commands.TellMetric(BEFORE, "t0", 1, 0, final=False, sequence=n, value=n, customized=False)
-        for n in range(3)
+        for n in range(1_001)
     ]
 
     found = list(reports_to_assessor(earlier, AT))
 
-    assert [len(command.reports) for command in found] == [2, 1]
+    assert [len(command.reports) for command in found] == [1_000, 1]
     assert {command.position for command in found} == {AT}
 
 

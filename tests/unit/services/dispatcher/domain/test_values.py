@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, generation_seed
+from svc_dispatcher.domain.values import (
+    AlgorithmChoice,
+    ExperimentSetup,
+    RequestedAlgorithm,
+    generation_seed,
+)
 
 SETUP = ExperimentSetup(
     experiment_id="exp",
@@ -58,6 +63,27 @@ def test_first_generation_has_the_seed_of_the_experiment() -> None:
     assert len({generation_seed(7, generation) for generation in range(1, 50)}) == 49
 
 
-@pytest.mark.parametrize(("generation", "seed"), [(2, 0x1E3779B97F4A7C1C), (3, 0x3C6EF372FE94F831)])
+@pytest.mark.parametrize(
+    ("generation", "seed"),
+    [(2, 0x1E3779B97F4A7C1C), (3, 0x3C6EF372FE94F831), (4, 0x5AA66D2C7DDF7446)],
+)
 def test_seeds_of_later_generations_stay_as_logs_know_them(generation: int, seed: int) -> None:
     assert generation_seed(7, generation) == seed
+
+
+def test_code_of_trials_and_all_classes_in_it_move_together() -> None:
+    inside = AlgorithmChoice(class_name="m.C", code_directory="/code/classes")
+    setup = replace(SETUP, tuner=inside, assessor=inside, advisor=inside)
+
+    moved = setup.moved("", "/new")
+
+    there = replace(inside, code_directory="/new/classes")
+    assert moved.trial_code_directory == "/new"
+    assert (moved.tuner, moved.assessor, moved.advisor) == (there, there, there)
+
+
+def test_requested_algorithm_has_one_outcome_and_replaces_nothing_unless_it_says_so() -> None:
+    asked = RequestedAlgorithm("tuner", "TPE", "", "", "", {})
+
+    assert (asked.several_outcomes, asked.replaces_space) == (False, False)
+    assert asked.replaced_tuner is None

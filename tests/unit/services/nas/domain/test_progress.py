@@ -125,3 +125,16 @@ def test_new_start_forgets_candidates_without_a_trial_and_the_end() -> None:
 
     assert (progress.generation, progress.exhausted, progress.ended) == (2, False, False)
     assert progress.candidates == 0
+
+
+def test_end_of_a_trial_that_is_no_candidates_counts_for_none() -> None:
+    progress = progress_of(events.TrialEnded("of a user", "SUCCEEDED"))
+
+    assert (progress.succeeded, progress.failed) == (0, 0)
+
+
+def test_candidate_without_a_sample_has_no_choices() -> None:
+    one = events.RecordedCandidate(0, "k", {})
+    found = [events.CandidatesRecorded("", (one,), exhausted=False), *measured(0, 1.0)[1:]]
+
+    assert progress_of(*found).top(1)[0].sample == {}
