@@ -17,7 +17,7 @@ def test_a_whole_state_is_readable(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_state_is_not(data: bytes) -> None:
-    assert not is_readable(data)
+    assert is_readable(data) is False
 
 
 HEAD = bytes([22, 1, 1, 1, 9, 9])
@@ -39,6 +39,16 @@ HEAD = bytes([22, 1, 1, 1, 9, 9])
 def test_state_is_readable_only_as_long_as_it_is_whole(data: bytes) -> None:
     assert is_readable(data)
     assert not is_readable(data[:-1])
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_number_of_ten_bytes_is_the_longest(place: int) -> None:
+    positions = [bytes([1])] * 4
+    longest, too_long = (bytes([0x80] * more + [1]) for more in (9, 10))
+
+    for number, readable in ((longest, True), (too_long, False)):
+        positions[place] = number
+        assert is_readable(bytes([22, 1]) + b"".join(positions)) is readable
 
 
 def test_only_damaged_states_are_renamed(tmp_path: Path) -> None:

@@ -17,3 +17,14 @@ async def test_demand_is_there_when_the_manager_has_sent_a_byte() -> None:
             await waiting
     demand.close()
     demand.close()
+
+
+async def test_each_byte_is_one_request() -> None:
+    demand = FleetDemand()
+    demand.child_end.send(b"..")
+
+    async with asyncio.timeout(5):
+        await demand.wait()
+        await demand.wait()
+
+    demand.close()

@@ -62,18 +62,51 @@ def test_run_beside_running_services_prints_their_addresses(
     lock.release()
 
 
-def test_run_uses_the_port_of_the_command_line(home: Path) -> None:
+@pytest.mark.parametrize("place", ["command line", "environment"])
+def test_run_uses_the_given_port(place: str, home: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
 
         # A process of its own: the supervisor forbids its inspection, and redirects all logs.
-        arguments = [sys.executable, "-m", "svc_standalone", "run", "--port", str(port)]
-        done = subprocess.run(arguments, check=False, env={**os.environ, "NNI_HOME": str(home)})
+        command = [sys.executable, "-m", "svc_standalone", "run"]
+        variables = {**os.environ, "NNI_HOME": str(home)}
+        if place == "command line":
+            command += ["--port", str(port)]
+        else:
+            variables["NNI_HTTP_PORT"] = str(port)
+        done = subprocess.run(command, check=False, env=variables)
 
     assert done.returncode == 1
     assert f"port {port} cannot be used" in (home / "log" / "supervisor.log").read_text()
+
+
+@pytest.mark.parametrize(("pid", "shown"), [(7, ""), (0, '{"up": false}\n')])
+def test_detached_command_runs_in_the_child_alone(
+    pid: int, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process that has forked a child ends at once with status 0; the child runs the command."""
+    monkeypatch.setattr(os, "fork", lambda: pid)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+
+    with pytest.raises(SystemExit) as end:
+        sys.exit(main(["status", "--detach"]))
+
+    assert end.value.code == 0
+    assert capsys.readouterr().out == shown
+
+
+def test_command_forks_no_process_unless_detached(monkeypatch: pytest.MonkeyPatch) -> None:
+    forks: list[str] = []
+
+    def fork() -> int:
+        forks.append("fork")
+        return 0
+
+    monkeypatch.setattr(os, "fork", fork)
+
+    assert (main(["status"]), forks) == (0, [])
 
 
 def test_down_without_services(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,3 +26,11 @@ def test_delay_begins_anew_after_a_healthy_run() -> None:
 @pytest.mark.parametrize(("ran_s", "delay_s"), [(29.9, 5.0), (30.0, 0.0)])
 def test_run_of_thirty_seconds_is_healthy(ran_s: float, delay_s: float) -> None:
     assert RestartState(ends=9).ended(ran_s).delay_s == delay_s
+
+
+def test_child_that_has_not_ended_starts_without_delay() -> None:
+    assert RestartState().delay_s == 0.0
+
+
+def test_end_of_a_healthy_run_is_the_first_of_the_new_row() -> None:
+    assert RestartState(ends=5).ended(ran_s=HEALTHY_S).ended(ran_s=0.1).delay_s == 0.1

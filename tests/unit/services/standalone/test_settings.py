@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import InvalidArgumentError
-from svc_standalone.settings import Durability, read_settings
+from svc_standalone.settings import Durability, Settings, read_settings
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -47,3 +47,9 @@ def test_unknown_durability_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(InvalidArgumentError, match="NNI_DURABILITY must be process or power"):
         read_settings()
+
+
+def test_folder_alone_is_enough_for_settings(tmp_path: Path) -> None:
+    settings = Settings(tmp_path)
+
+    assert (settings.http_port, settings.durability) == (0, Durability.POWER)
