@@ -138,3 +138,11 @@ def test_step_that_is_no_integer_of_json_is_refused(step: str) -> None:
 
 def test_longest_line_is_that_of_the_documented_protocol() -> None:
     assert LINE_LIMIT_BYTES == 1_004_096, "a value of 1,000,000 bytes and 4,096 bytes more"
+
+
+def test_secret_of_a_trial_is_not_shown() -> None:
+    assert "hidden" not in str(Hello("hidden", 5))
+
+
+def test_trial_has_one_set_of_parameters_unless_it_names_another() -> None:
+    assert ParametersRequest().index == 0

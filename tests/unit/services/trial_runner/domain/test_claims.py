@@ -114,3 +114,13 @@ def test_server_that_has_ended_is_forgotten() -> None:
     state = folded(ServerStarted(first), ServerStarted(second), ServerEnded(first))
 
     assert state.servers == [second]
+
+
+def test_secret_of_a_claim_is_not_shown() -> None:
+    record = Claimed(KEY, "c1", "hidden", "ack.1")
+
+    assert "hidden" not in f"{record} {folded(record)}"
+
+
+def test_removed_folder_that_was_never_known_changes_nothing() -> None:
+    assert folded(DirectoryKnown("exp", "")) == JournalState()

@@ -140,3 +140,11 @@ def test_devices_of_a_job_are_known_by_their_indices(
 
 def test_trial_in_its_first_attempt_does_not_come_before_others() -> None:
     assert not request().retried
+
+
+def test_first_of_several_other_experiments_on_a_gpu_is_named() -> None:
+    holders = [GpuHolder(name, "old", (0,)) for name in ("first", "second")]
+
+    assert allocate(request(), TWO[:1], holders, {}) == WaitReason(
+        WaitCause.GPU_IN_USE, gpu_count=1, users=(GpuUser(0, experiment_id="first"),)
+    )
