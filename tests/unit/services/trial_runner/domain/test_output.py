@@ -80,3 +80,15 @@ def test_tail_of_one_endless_line_is_its_end() -> None:
     tail.add(b"abcdefgh")
 
     assert tail.text() == "efgh"
+
+
+def test_negative_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="tail_bytes must be from 0 to limit_bytes, got -1"):
+        OutputLimit(7, -1)
+
+
+def test_tail_that_begins_within_a_character_is_text() -> None:
+    tail = Tail(3)
+    tail.add("€uro".encode()[:-2])
+
+    assert tail.text() == "\ufffd\ufffdu"

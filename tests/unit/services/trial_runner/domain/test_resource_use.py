@@ -47,6 +47,7 @@ def test_trial_of_a_day_has_about_500_samples() -> None:
 
 def test_cores_are_the_cpu_time_per_elapsed_time() -> None:
     assert cores_used(sample(0, 10), sample(2, 15)) == 2.5
+    assert cores_used(sample(0, 10), sample(0.5, 11)) == 2
 
 
 def test_cpu_time_of_a_lost_child_counts_as_none() -> None:

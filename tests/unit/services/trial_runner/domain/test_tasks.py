@@ -1,7 +1,13 @@
 import pytest
 
 from svc_trial_runner.domain.claims import AttemptKey
-from svc_trial_runner.domain.tasks import GpuRules, TrialSpec, TrialWork, parse_gpu_rules
+from svc_trial_runner.domain.tasks import (
+    GpuRules,
+    TrialCheckpoint,
+    TrialSpec,
+    TrialWork,
+    parse_gpu_rules,
+)
 
 
 def test_missing_options_have_their_defaults() -> None:
@@ -45,3 +51,11 @@ def test_task_without_a_position_of_the_log_has_the_first() -> None:
     work = TrialWork(AttemptKey("e1", "t1", 1), 0, 0, {}, "algorithm", TrialSpec("true"), b"")
 
     assert (work.log_sequence, work.traceparent) == (0, "")
+
+
+def test_checkpoints_are_in_the_order_of_attempts_and_then_of_their_numbers() -> None:
+    first, second, third = (TrialCheckpoint(0, *key) for key in ((1, 9), (2, 1), (2, 3)))
+
+    found = sorted([third, first, second], key=lambda checkpoint: checkpoint.order)
+
+    assert found == [first, second, third]
