@@ -67,6 +67,8 @@ def test_repetitions_are_limited_by_machine_within_the_window() -> None:
         limit.check("machine-1", 10.0)
     limit.check("machine-2", 10.0)
     limit.check("machine-1", 600.0)
+    with pytest.raises(ResourceExhaustedError, match="try again in 1 s"):
+        limit.check("machine-1", 600.25)
 
 
 def test_machine_that_has_enrolled_has_not_ended() -> None:
