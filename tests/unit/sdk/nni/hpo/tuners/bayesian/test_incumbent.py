@@ -49,6 +49,14 @@ def test_running_trials_count_as_predicted() -> None:
     assert to_beat(BOWL, np.array([[0.45]])) < standardised(BOWL).min()
 
 
+def test_running_trial_between_results_counts_by_the_mean_predicted_there() -> None:
+    # The bowl is 0 at 0.45, and 0.0025 at the two results beside it.
+    lowest = -BOWL.mean() / BOWL.std()
+
+    assert to_beat(BOWL, np.array([[0.45]])) == pytest.approx(lowest, abs=0.005)
+    assert to_beat(BOWL) > lowest + 0.02
+
+
 @pytest.mark.parametrize("mode", ["explore", "option"])
 def test_exploring_asks_for_a_marked_improvement(mode: SearchMode) -> None:
     assert to_beat(BOWL, mode=mode) < to_beat(BOWL) - 0.02

@@ -202,22 +202,31 @@ def test_state_can_be_asked_for_before_there_is_a_space() -> None:
     assert outcome_search(0).state()["observed"] == []
 
 
+def proposals_of_seeds(count: int, time_limit_s: float = 1.0) -> set[JsonValue]:
+    """Return what searches of several seeds propose after results of one of twenty options each."""
+    points = set()
+    for seed in range(6):
+        search = outcome_search(seed, time_limit_s)
+        search.update_search_space({"n": {"_type": "randint", "_value": [0, 20]}})
+        for number in range(count):
+            result = {"near": abs(3 * number - 8) ** 1.5, "far": abs(3 * number - 11) ** 1.5}
+            search.receive_trial_result(number, {"n": 3 * number}, result)
+        points.add(search.generate_parameters(99)["n"])
+    return points
+
+
 @pytest.mark.parametrize(("time_limit_s", "enough"), [(0.00201, True), (0.00199, False)])
 def test_objectives_share_the_time_of_an_ask(time_limit_s: float, enough: bool) -> None:
     """A second is 20,000 candidates: for twenty options two objectives need 2 ms.
 
     All options are compared then, and no draw decides.
     """
-    points = set()
-    for seed in range(6):
-        search = outcome_search(seed, time_limit_s)
-        search.update_search_space({"n": {"_type": "randint", "_value": [0, 20]}})
-        for number in range(7):
-            result = {"near": abs(3 * number - 8) ** 1.5, "far": abs(3 * number - 11) ** 1.5}
-            search.receive_trial_result(number, {"n": 3 * number}, result)
-        points.add(search.generate_parameters(99)["n"])
+    assert (len(proposals_of_seeds(7, time_limit_s)) == 1) == enough
 
-    assert (len(points) == 1) == enough
+
+@pytest.mark.parametrize(("count", "modelled"), [(4, False), (5, True)])
+def test_first_proposals_are_draws_until_the_cold_start_is_over(count: int, modelled: bool) -> None:
+    assert (len(proposals_of_seeds(count)) == 1) == modelled
 
 
 def test_user_priors_of_a_space_are_followed() -> None:

@@ -74,6 +74,19 @@ def test_failed_trial_takes_part_of_the_budget_but_predicts_nothing() -> None:
     assert costs.prediction(0) is None
 
 
+@pytest.mark.parametrize(("completed", "success"), [(True, False), (False, True), (False, False)])
+def test_run_time_without_both_result_and_success_is_spent_only(
+    completed: bool, success: bool
+) -> None:
+    costs = TrialCosts(SPACE, None)
+    if completed:
+        costs.complete(0, {"x": 1.0})
+
+    costs.end(0, 3.0, success=success)
+
+    assert (costs.known, costs.state()["spent_s"]) == (0, 3.0)
+
+
 def test_few_run_times_are_not_predicted() -> None:
     assert measured(count=FEWEST - 1).prediction(0) is None
     assert TrialCosts(SPACE, None).prediction(0) is None

@@ -56,6 +56,20 @@ def test_equal_results_fill_up_where_nothing_else_is_good() -> None:
     assert weights.tolist() == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("values", "count", "best"),
+    [
+        ((0, 0, 0, 1, 1, 1, 2, 2), 4, [2, 1, 0, 5]),
+        ((0, 0, 0, 1, 2, 3, 4, 5), 3, [2, 1, 0]),
+        ((0, 0, 0), 5, [2, 1, 0]),
+    ],
+)
+def test_equal_results_fill_up_to_the_count_and_no_further(
+    values: tuple[float, ...], count: int, best: list[int]
+) -> None:
+    assert ranking(*losses(*values)).best(count)[0] == best
+
+
 def test_broken_limits_come_last_by_how_far_they_are_broken() -> None:
     known = ranking(Outcome((0.0,), 2.0), Outcome((9.0,)), Outcome((-5.0,), 1.0), Outcome((8.0,)))
 
