@@ -123,15 +123,15 @@ class DemandedPort:
 
         The client's connection is reset; gRPC connects again.
         """
-        self._listening = _shared_with(self._held)
-        self._listening.listen(_BACKLOG)
+        listening = self._listening = _shared_with(self._held)
+        listening.listen(_BACKLOG)
         loop = asyncio.get_running_loop()
         came = asyncio.Event()
-        loop.add_reader(self._listening, came.set)
+        loop.add_reader(listening, came.set)
         try:
             await came.wait()
         finally:
-            loop.remove_reader(self._listening)
+            loop.remove_reader(listening)
             self.close()
 
     def close(self) -> None:

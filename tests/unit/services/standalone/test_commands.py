@@ -1,3 +1,4 @@
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def test_configuration_with_the_token_is_readable_by_its_owner_only(tmp_path: Pa
     command = bus_command(plan)
 
     config = tmp_path / "nats.conf"
-    assert command.name == BUS
+    assert (command.name, command.reports_ready) == (BUS, False)
     assert command.probe == BusLogin(1, "supervisor", plan.passwords["supervisor"])
     assert Path(command.arguments[0]).name == "nats-server"
     assert command.arguments[1:] == ("-c", str(config))
@@ -153,3 +154,28 @@ def test_bus_synchronises_each_message_if_a_cut_of_power_is_to_lose_nothing() ->
 
     assert "sync_interval: always" in bus_config(PLAN)
     assert "sync_interval" not in bus_config(process)
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [
+        (
+            "manager",
+            {"NNI_MANAGER_HTTP_FD": 0, "NNI_LISTENERS_FD": 1, "NNI_FLEET_DEMAND_FD": 3},
+        ),
+        ("fleet", {"NNI_CREDENTIALS_FD": 2}),
+        ("dispatcher", {}),
+    ],
+)
+def test_service_inherits_its_own_sockets_alone(name: str, variables: dict[str, int]) -> None:
+    sockets = [socket.socket() for _ in range(4)]
+    http, listeners, credentials, demand = sockets
+
+    command = service_command(PLAN, name, http, listeners, credentials, demand)
+
+    numbers = {variable: sockets[place].fileno() for variable, place in variables.items()}
+    passed = {key: int(command.environment[key]) for key in command.environment if "_FD" in key}
+    assert passed == numbers
+    assert command.descriptors == list(numbers.values())
+    for one in sockets:
+        one.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import grpc.aio
 import pytest
 
 from svc_common.errors import FailedPreconditionError
-from svc_standalone.held_ports import HeldPorts
+from svc_standalone.held_ports import FIRST_PORT, HeldPorts
 
 OTHER = 65534
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -187,3 +188,65 @@ async def test_first_connection_demands_the_service_which_then_gets_the_port(
     assert answer.value.code() is grpc.StatusCode.UNIMPLEMENTED
     await channel.close()
     await server.stop(0)
+
+
+def test_first_and_last_port_of_the_range_may_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    draw = secrets.randbelow
+
+    def count(limit: int) -> int:
+        counts.append(limit)
+        return draw(limit)
+
+    monkeypatch.setattr(secrets, "randbelow", count)
+    HeldPorts.draw().close()
+
+    assert (FIRST_PORT, {FIRST_PORT + limit - 1 for limit in counts}) == (20_000, {32_767})
+
+
+def test_named_port_with_an_old_connection_is_used_again() -> None:
+    """The kernel keeps a connection for a minute after its end (TIME_WAIT)."""
+    drawn = HeldPorts.draw()
+    wanted = drawn.numbers.manager_http
+    drawn.close()
+    first = HeldPorts.draw(wanted)
+    with socket.create_connection(("127.0.0.1", wanted)) as client:
+        first.http.accept()[0].close()
+        assert client.recv(1) == b""
+    first.close()
+
+    second = HeldPorts.draw(wanted)
+
+    assert second.numbers.manager_http == wanted
+    second.close()
+
+
+async def test_service_is_demanded_by_each_first_client_and_by_nothing_else(
+    held: HeldPorts,
+) -> None:
+    for _ in range(2):
+        demanded = asyncio.ensure_future(held.nas.wait_for_client())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not demanded.done()
+
+        socket.create_connection(("127.0.0.1", held.numbers.nas)).close()
+
+        async with asyncio.timeout(20):
+            await demanded
+
+
+async def test_close_ends_the_listening_for_clients(held: HeldPorts) -> None:
+    ports = (held.numbers.compressor, held.numbers.nas)
+    waits = [asyncio.ensure_future(one.wait_for_client()) for one in (held.compressor, held.nas)]
+    await asyncio.sleep(0)
+
+    held.close()
+
+    for port in ports:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+    for wait in waits:
+        wait.cancel()
+    ends = await asyncio.gather(*waits, return_exceptions=True)
+    assert [type(end) for end in ends] == [asyncio.CancelledError] * 2
