@@ -90,3 +90,27 @@ def test_failed_launch_may_be_tried_again_and_a_broken_rule_may_not() -> None:
 
 def test_agent_that_the_fleet_did_not_order_runs_one_trial_at_once() -> None:
     assert PlatformAgent(AgentName("0123abcd", "p", 1), AgentPhase.RUNNING).slots == 1
+
+
+def test_section_without_shared_storage_has_none() -> None:
+    assert PlatformSection("slurm", {}).shared_storage is None
+
+
+def test_shared_storage_has_the_key_of_its_account() -> None:
+    options = {
+        "sharedStorage": {
+            "storageType": "AzureBlob",
+            "localMountPoint": "/mnt",
+            "remoteMountPoint": "mnt",
+            "localMounted": "usermount",
+            "storageAccountName": "lab",
+            "containerName": "trials",
+        }
+    }
+
+    storage = PlatformSection(
+        "aml", options, {"sharedStorage.storageAccountKey": "key"}
+    ).shared_storage
+
+    assert storage is not None
+    assert (storage.account, storage.account_key) == ("lab", "key")

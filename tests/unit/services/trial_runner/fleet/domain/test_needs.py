@@ -25,7 +25,8 @@ def test_agents_are_reused_unless_the_section_refuses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("concurrency", "machines", "slots"), [(8, 2, 4), (7, 2, 4), (1, 5, 1), (8, None, 1), (8, 0, 1)]
+    ("concurrency", "machines", "slots"),
+    [(8, 2, 4), (7, 2, 4), (1, 5, 1), (8, None, 1), (8, 0, 1), (0, 5, 1)],
 )
 def test_concurrency_is_divided_by_the_machines(
     concurrency: int, machines: int | None, slots: int

@@ -4,6 +4,7 @@ import pytest
 
 from svc_trial_runner.fleet.domain.section_values import (
     LEAST_POLL_S,
+    POLL_S,
     camel_case,
     finite_number,
     gpu_numbers,
@@ -171,3 +172,7 @@ def test_endpoint_is_reached_by_https_or_on_loopback(address: str) -> None:
 )
 def test_other_addresses_are_no_endpoints(address: str) -> None:
     assert not is_endpoint(address)
+
+
+def test_clusters_are_asked_every_ten_seconds_unless_the_section_says_otherwise() -> None:
+    assert POLL_S == 10.0

@@ -5,7 +5,7 @@ from contextlib import aclosing, suppress
 
 from nni_proto.runner.v1 import invitation_service_pb2
 from svc_common import subjects
-from svc_common.clock import SystemClock
+from svc_common.clock import ManualClock, SystemClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_trial_runner.enrolment import authority_fingerprint
@@ -55,3 +55,25 @@ async def test_each_state_of_the_front_is_published() -> None:
 
     assert [one.address for one in found] == ["", "10.0.0.7:8081", ""]
     assert found[1].authority_sha256 == authority_fingerprint(AUTHORITY)
+
+
+async def test_state_that_the_bus_does_not_take_is_published_after_five_seconds() -> None:
+    bus, front, clock = InMemoryBus(), SwitchedFront(), ManualClock()
+    subject = subjects.pool_front_subject("local")
+    front.endpoint = FrontEndpoint("a" * 9_000_000, AUTHORITY)  # larger than a message
+    publication = asyncio.ensure_future(FrontPublication(bus.last_values, front, clock).run())
+    async with asyncio.timeout(LIMIT_S):
+        while not clock.sleepers:  # noqa: ASYNC110 - the clock has no event
+            await asyncio.sleep(0)
+        front.endpoint = FrontEndpoint("10.0.0.7:8081", AUTHORITY)
+        clock.advance(4.5)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        early = await bus.last_values.read(subject)
+        clock.advance(0.5)
+        async with aclosing(bus.last_values.follow(subject)) as values:
+            value = await anext(values)
+    publication.cancel()
+
+    assert early == []
+    assert invitation_service_pb2.PoolFront.FromString(value.payload).address == "10.0.0.7:8081"

@@ -1,10 +1,17 @@
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from svc_common.clock import ManualClock
-from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
-from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformProblem
+from svc_common.errors import UnavailableError
+from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform, InMemoryPlatformAdapter
+from svc_trial_runner.fleet.domain.agents import (
+    AgentOrder,
+    AgentPhase,
+    LaunchFailure,
+    PlatformProblem,
+)
 from svc_trial_runner.fleet.domain.needs import PoolPlatform
 from svc_trial_runner.fleet.domain.pool_events import (
     ActionFailed,
@@ -16,6 +23,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     ListAgents,
     OpenPlatform,
     PlannedAgent,
+    PlatformAction,
     PlatformChanged,
     PlatformCleaned,
     PlatformOpened,
@@ -38,8 +46,9 @@ class Setup:
         self.credentials = InMemoryCredentials()
         self.opener = InMemoryPlatforms(INSTALLATION, {"slurm": self.platform})
         self.changes: asyncio.Queue[PlatformChanged] = asyncio.Queue()
+        self.clock = ManualClock()
         self.calls = PlatformCalls(
-            POOL, "slurm", self.opener, self.credentials, ManualClock(), self.changes.put_nowait
+            POOL, "slurm", self.opener, self.credentials, self.clock, self.changes.put_nowait
         )
 
 
@@ -172,3 +181,115 @@ async def test_calls_that_were_closed_twice_open_the_platform_again(setup: Setup
     await setup.calls.perform(ListAgents(), SECTION)
 
     assert setup.opener.opened == ["slurm", "slurm"]
+
+
+@pytest.mark.parametrize(
+    ("action", "limit_s"),
+    [
+        (OpenPlatform(), 900),
+        (ListAgents(), 120),
+        (LAUNCH, 600),
+        (TerminateAgents((agent(1),)), 180),
+        (CleanPlatform(), 300),
+    ],
+)
+async def test_action_without_an_answer_names_its_time_limit(
+    setup: Setup, action: PlatformAction, limit_s: int
+) -> None:
+    setup.platform.failure = TimeoutError()
+
+    result = await setup.calls.perform(action, SECTION)
+
+    assert result == ActionFailed("slurm", action, f"no answer within {limit_s} s")
+
+
+async def test_error_of_a_service_is_a_result_and_a_long_one_is_shortened(setup: Setup) -> None:
+    found = []
+    for error in (UnavailableError("no bundle"), RuntimeError("x" * 2_000)):
+        setup.platform.failure = error
+        found.append(await setup.calls.perform(ListAgents(), SECTION))
+
+    assert found == [
+        ActionFailed("slurm", ListAgents(), "no bundle"),
+        ActionFailed("slurm", ListAgents(), "RuntimeError: " + "x" * 986),
+    ]
+
+
+async def test_all_problems_of_a_section_are_named(setup: Setup) -> None:
+    setup.platform.problems = [
+        PlatformProblem("partition", "must exist", remedy="see sinfo"),
+        PlatformProblem("host", "is away", permanent=False),
+        PlatformProblem("user", "must be given", remedy="ask"),
+    ]
+
+    result = await setup.calls.perform(OpenPlatform(), SECTION)
+
+    words = "partition must exist; host is away; user must be given"
+    assert result == ActionFailed("slurm", OpenPlatform(), words, "see sinfo; ask", permanent=True)
+
+
+async def test_orders_have_the_numbers_of_the_planned_agent(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordered: list[AgentOrder] = []
+
+    async def launch(
+        _adapter: InMemoryPlatformAdapter, orders: Sequence[AgentOrder]
+    ) -> list[LaunchFailure]:
+        ordered.extend(orders)
+        return []
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "launch", launch)
+
+    await setup.calls.perform(LaunchAgents((PlannedAgent(agent(1), 3, 1, 2),)), SECTION)
+
+    (order,) = ordered
+    assert (order.slots, order.max_trials, order.gpus_per_trial) == (3, 1, 2)
+    assert order.credentials == setup.credentials.valid[agent(1)]
+
+
+async def test_failed_wait_for_changes_is_a_change_after_half_a_minute(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_adapter: InMemoryPlatformAdapter) -> None:
+        raise PlatformError("cut")
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "wait_changed", fail)
+    watching = asyncio.ensure_future(setup.calls.watch())
+    await setup.calls.perform(ListAgents(), SECTION)
+    async with asyncio.timeout(30):
+        while not setup.clock.sleepers:  # noqa: ASYNC110 - the clock has no event
+            await asyncio.sleep(0)
+        setup.clock.advance(29.5)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        early = setup.changes.empty()
+        setup.clock.advance(0.5)
+        change = await setup.changes.get()
+    watching.cancel()
+
+    assert early
+    assert change == PlatformChanged("slurm")
+
+
+async def test_adapter_that_cannot_be_closed_holds_up_nothing(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_adapter: InMemoryPlatformAdapter) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "aclose", fail)
+    await setup.calls.perform(ListAgents(), SECTION)
+
+    await setup.calls.aclose()
+
+    assert isinstance(await setup.calls.perform(ListAgents(), SECTION), AgentsListed)
+
+
+async def test_section_is_removed_with_its_last_agent(setup: Setup) -> None:
+    await setup.calls.perform(LAUNCH, SECTION)
+
+    await setup.calls.perform(CleanPlatform((agent(1), agent(2))), SECTION)
+
+    assert setup.platform.agents == {}
+    assert setup.credentials.valid == {}

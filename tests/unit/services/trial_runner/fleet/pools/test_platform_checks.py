@@ -12,6 +12,7 @@ from nni_proto.runner.v1 import pool_pb2
 from nni_wire.values import to_value
 from svc_common import subjects
 from svc_common.clock import SystemClock
+from svc_common.errors import UnavailableError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
@@ -169,3 +170,54 @@ async def test_cleaning_answers_what_was_removed_and_which_platform_was_not_reac
     assert (problem.platform_index, problem.rule) == (0, "no platform unknown")
     assert (left.platform_index, left.pool, left.removed) == (1, "exp-old", True)
     assert world.slurm.agents == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "rule"),
+    [
+        (TimeoutError(), "gave no answer within 60 s"),
+        (UnavailableError("no bundle"), "no bundle"),
+        (RuntimeError("x" * 2_000), "RuntimeError: " + "x" * 986),
+    ],
+)
+async def test_platform_without_an_answer_may_be_there_later(
+    world: World, error: Exception, rule: str
+) -> None:
+    world.opener.platforms["remote"] = InMemoryPlatform(failure=error)
+    async with world.checks():
+        await world.request("check-1", "slurm", "remote")
+        (problem,) = await world.problems("check-1")
+
+    assert (problem.platform_index, problem.rule, problem.permanent) == (1, rule, False)
+
+
+@pytest.mark.parametrize(
+    ("error", "rule", "permanent"),
+    [
+        (TimeoutError(), "was not cleaned within 300 s", False),
+        (PlatformError("it is away", "wait"), "it is away", False),
+        (RuntimeError("x" * 2_000), "RuntimeError: " + "x" * 986, True),
+    ],
+)
+async def test_platform_that_cannot_be_cleaned_is_a_problem(
+    world: World, error: Exception, rule: str, *, permanent: bool
+) -> None:
+    world.slurm.failure = error
+    async with world.checks():
+        await world.request("check-1", "slurm", cleaning=pool_pb2.PlatformCleaning(dry_run=False))
+        answer = await world.answer("check-1")
+
+    (problem,) = answer.problems
+    assert (problem.rule, problem.permanent) == (rule, permanent)
+    assert list(answer.leftovers) == []
+    assert world.opener.forgotten == ["check-1"]
+
+
+async def test_machine_that_is_away_beside_another_refuses_nothing(world: World) -> None:
+    world.slurm.capacity = 2
+    world.slurm.problems = [PlatformProblem("host", "is away", permanent=False)]
+    async with world.checks():
+        await world.request("check-1", "slurm")
+        (problem,) = await world.problems("check-1")
+
+    assert (problem.rule, problem.permanent) == ("is away", False)
