@@ -11,7 +11,7 @@ import pytest
 from nni_proto.runner.v1 import pool_pb2, task_pb2
 from nni_wire.values import to_value
 from svc_common import subjects
-from svc_common.clock import SystemClock
+from svc_common.clock import Clock, ManualClock, SystemClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
@@ -39,10 +39,14 @@ class World:
         self.opener = InMemoryPlatforms(INSTALLATION, {"slurm": self.slurm})
 
     @asynccontextmanager
-    async def fleet(self) -> AsyncIterator[Fleet]:
+    async def fleet(self, clock: Clock | None = None) -> AsyncIterator[Fleet]:
         """Run a fleet; at the end it is gone as if it were killed."""
         dependencies = FleetDependencies(
-            INSTALLATION, InMemoryBus(self.broker), self.opener, self.credentials, SystemClock()
+            INSTALLATION,
+            InMemoryBus(self.broker),
+            self.opener,
+            self.credentials,
+            clock or SystemClock(),
         )
         fleet = Fleet(dependencies)
         running = asyncio.ensure_future(fleet.run())
@@ -372,3 +376,68 @@ async def test_need_that_names_no_pool_is_of_the_pool_of_its_subject(world: Worl
         await world.state(has(1))
 
     assert world.slurm.launches == [agent(1)]
+
+
+async def turns_of_the_loop() -> None:
+    """Let the loop turn more often than a launch takes."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+async def test_pool_whose_control_has_failed_is_served_again_after_half_a_minute(
+    world: World,
+) -> None:
+    clock = ManualClock()
+    world.slurm.failure = PlatformError("x" * 9_000_000)  # its state is larger than a message
+    async with asyncio.timeout(LIMIT_S), world.fleet(clock) as fleet:
+        await world.publish_need(waiting=1)
+        while not world.opener.opened:  # noqa: ASYNC110 - all happens in this loop
+            await asyncio.sleep(0)
+        await turns_of_the_loop()
+        world.slurm.failure = None
+
+        clock.advance(29.5)
+        await turns_of_the_loop()
+        early = list(world.slurm.launches)
+        clock.advance(0.5)
+        await world.state(has(1))
+
+        assert early == []
+        assert fleet.pools == (POOL,)
+
+
+async def test_pool_that_is_clean_leaves_no_folder(world: World) -> None:
+    async with world.fleet() as fleet:
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+        await world.publish_need(closed=True)
+        await world.state(lambda state: state.cleaned)
+        await turns_of_the_loop()
+
+        assert fleet.pools == ()
+        assert world.opener.forgotten == [POOL]
+
+
+async def test_pool_that_was_clean_before_a_restart_is_not_served_again(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+        await world.publish_need(closed=True)
+        await world.state(lambda state: state.cleaned)
+        await turns_of_the_loop()
+    world.opener.opened.clear()
+    async with world.fleet() as fleet:
+        await turns_of_the_loop()
+
+        assert fleet.pools == ()
+    assert world.opener.opened == []
+
+
+async def test_closed_fleet_serves_no_pool(world: World) -> None:
+    async with world.fleet() as fleet:
+        await fleet.aclose()
+        await world.publish_need(waiting=1)
+        await turns_of_the_loop()
+
+        assert fleet.pools == ()
+    assert world.slurm.launches == []
