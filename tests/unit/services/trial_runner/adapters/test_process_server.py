@@ -86,6 +86,19 @@ async def test_unanswered_start_times_out(tmp_path: Path, monkeypatch: pytest.Mo
     made.close()
 
 
+async def test_start_without_an_answer_does_not_end_with_any_process(tmp_path: Path) -> None:
+    made, _ = server(tmp_path, "receive(); receive()")
+    assert made.ends_with([])
+    starting = asyncio.ensure_future(made.start("a", {}, (1, 2)))
+    await asyncio.sleep(0)
+
+    assert not made.ends_with([made.identity.pid])
+
+    made.close()
+    with pytest.raises(LaunchError):
+        await asyncio.wait_for(starting, WAIT_S)
+
+
 async def test_each_start_has_its_own_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = server(tmp_path, "import time; time.sleep(600)", start_timeout_s=3600)
     first = asyncio.ensure_future(made.start("a", {}, (1, 2)))

@@ -252,6 +252,7 @@ async def test_dismissed_trial_is_disconnected_and_refused(
     await caller.answer()
 
     sockets.dismiss("secret")
+    sockets.dismiss("secret")  # a second time changes nothing
     late = Caller(sockets.path)
     late.send(HELLO)
 

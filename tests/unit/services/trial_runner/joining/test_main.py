@@ -83,6 +83,7 @@ async def test_joined_machine_has_the_settings_of_an_agent_behind_the_front(
         assert settings.connection.bus == f"tls://{stage.endpoint.address}"
         assert settings.connection.authority == stage.endpoint.authority
         assert Path(settings.home).is_relative_to(tmp_path / "machine")
+        assert settings.removes_home
         files = [path for path in (tmp_path / "machine").rglob("*") if path.is_file()]
         assert not any(word.secret in path.read_text() for path in files)
 

@@ -57,7 +57,7 @@ class WorkerError(Exception):
 
 def file_error(error: OSError, folder: Path) -> WorkerError:
     """Convert an OSError of a file below a folder to an error with a remedy."""
-    path = error.filename or folder
+    path = error.filename2 or error.filename or folder  # of a rename: the target
     host = os.uname().nodename
     if error.errno in _FULL:
         return WorkerError(

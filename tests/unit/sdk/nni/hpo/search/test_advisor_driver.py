@@ -150,6 +150,17 @@ def test_metrics_and_ends_bear_the_advisors_own_id(bench: Bench) -> None:
     }
 
 
+def test_an_advisor_of_one_metric_gets_its_value_only(bench: Bench) -> None:
+    driver = AdvisorAlgorithmDriver(bench.advisor, {}, bench.said.append, metric="loss")
+    bench.advisor.port = driver.deliver
+    driver.generate([4])
+
+    driver.metric(MetricCommand("t", 1, 4, True, 0, {"default": 0.9, "loss": 0.25}, False))
+
+    _, (_, metric) = bench.advisor.heard
+    assert metric["value"] == 0.25
+
+
 def test_trials_that_the_user_added_are_announced_and_no_more(bench: Bench) -> None:
     bench.hosting.add_customized(5, {"x": 1})
     bench.hosting.metric(MetricCommand("t", 1, 5, True, 0, 0.5, True))

@@ -56,6 +56,20 @@ def test_settings_are_read_from_stdin(tmp_path: Path, capsys: pytest.CaptureFixt
     assert Path(report(capsys)["folder"], "settings.json").read_bytes() == b"{}"
 
 
+def test_file_that_cannot_be_replaced_is_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--folder", str(tmp_path), "settings", "one", "ab"]
+    assert main(arguments, io.BytesIO(b"{}")) == 0
+    file = Path(report(capsys)["folder"], "settings.json")
+    file.unlink()
+    file.mkdir()
+
+    assert main(arguments, io.BytesIO(b"{}")) == 1
+
+    assert str(file) in report(capsys)["error"]["message"]
+
+
 @pytest.mark.parametrize("command", ["stop", "remove"])
 def test_agents_that_are_not_there_are_ended_already(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
