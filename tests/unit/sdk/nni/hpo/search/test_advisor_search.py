@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nni.hpo import NoImprovement, TrialPruned, commands, optimize
+from nni.hpo import NoImprovement, NoMoreTrialError, TrialPruned, commands, optimize
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.advisors.asha import ASHA
 from nni.hpo.commands import CommandType
@@ -283,6 +283,43 @@ def test_each_intermediate_result_is_reported_with_its_sequence() -> None:
     ]
     assert [value for kind, _, value in advisor.reported if kind == "FINAL"] == [2.0]
     assert advisor.ended == ["SUCCEEDED"]
+
+
+class Lasting(Listening):
+    """Advisor whose first request gives its only trial and ends the search."""
+
+    asked = 0
+
+    def handle_request_trial_jobs(self, data: int) -> None:
+        self.asked += 1
+        self.send(CommandType.NewTrialJob, {"parameter_id": 0, "parameters": {"x": 1}})
+        self.send(CommandType.NoMoreTrialJobs, "")
+
+
+class Waiting(Listening):
+    """Advisor that promises a trial for later."""
+
+    def handle_request_trial_jobs(self, data: int) -> None:
+        """Send nothing."""
+
+
+def test_advisor_without_more_trials_is_asked_no_more() -> None:
+    advisor = Lasting()
+    search = AdvisorSearch(advisor, SPACE, MINIMIZED)
+    search.ask()
+
+    for _ in range(2):
+        with pytest.raises(NoMoreTrialError, match="the advisor has no more trials"):
+            search.ask()
+
+    assert advisor.asked == 1
+
+
+def test_advisor_that_waits_for_results_says_so() -> None:
+    search = AdvisorSearch(Waiting(), SPACE, MINIMIZED)
+
+    with pytest.raises(NoMoreTrialError, match="waits for results of open trials"):
+        search.ask()
 
 
 def test_trials_are_numbered_from_0() -> None:

@@ -61,6 +61,19 @@ def test_same_seed_gives_the_same_trials() -> None:
     assert first == second
 
 
+def test_tuner_of_a_grown_space_does_not_repeat_the_first_draws() -> None:
+    found = []
+    study = DefineByRunStudy(tuner="Random", seed=0)
+    for number in range(6):
+        trial = study.ask()
+        found.append(trial.suggest_float("x", 0, 1))
+        if number >= 3:
+            trial.suggest_float("y", 0, 1)
+        study.tell(trial, 1.0)
+
+    assert len(set(found)) == 6
+
+
 def test_tuner_learns_from_the_results() -> None:
     study = searched(
         lambda trial: float(trial.suggest_float("x", -1, 1) ** 2), 40, tuner="TPE", seed=0
@@ -348,6 +361,8 @@ def test_added_trial_lies_within_known_ranges() -> None:
 
     with pytest.raises(ValueError, match=r"value of 'x' must lie in \[0, 5\]"):
         study.add_trial({"x": 9}, 1.0)
+    with pytest.raises(TypeError, match="value must be a number"):
+        study.add_trial({"x": 2}, "text")
     with pytest.raises(TypeError, match="parameters must be a dict"):
         study.add_trial([9], 1.0)  # type: ignore[arg-type]  # the error is tested
 

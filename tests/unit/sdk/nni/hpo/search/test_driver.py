@@ -9,6 +9,7 @@ from nni.hpo.search.driver import (
     CallbackGuard,
     ParameterTable,
     Provenance,
+    Suggestions,
     TrialEndCommand,
     released_by,
 )
@@ -31,6 +32,23 @@ def test_guard_reports_an_exception_as_skipped() -> None:
     assert message["failed"]["call"] == "trial_end"
     assert message["failed"]["skipped"]
     assert "ZeroDivisionError" in message["failed"]["traceback"]
+
+
+def test_report_of_an_exception_holds_the_last_16000_characters() -> None:
+    sent: list[dict[str, Any]] = []
+
+    def fail() -> None:
+        raise ValueError("a" * 20_000)
+
+    CallbackGuard(sent.append).call("trial_end", fail)
+
+    assert sent[0]["failed"]["traceback"] == "a" * 15_999 + "\n"
+
+
+def test_suggestions_are_all_there_unless_said_otherwise() -> None:
+    found = Suggestions(())
+
+    assert (found.deferred, found.exhausted, found.released) == (0, False, ())
 
 
 def test_logged_parameters_replace_different_ones_and_are_reported() -> None:

@@ -157,6 +157,21 @@ def test_loop_ends_at_its_limit_of_trials(concurrency: int) -> None:
     assert sorted(assessor.ended) == [(str(number), True) for number in range(4)]
 
 
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_loop_says_that_it_was_interrupted(concurrency: int) -> None:
+    def objective(trial: StudyTrial) -> float:
+        if trial.id == 3:
+            raise KeyboardInterrupt
+        return 1.0
+
+    loop = EvaluationLoop(Numbers(9), evaluator(objective), 9, math.inf)
+
+    records = loop.run_here() if concurrency == 1 else loop.run_threads(concurrency)
+
+    assert loop.interrupted
+    assert {record.id for record in records} <= {0, 1, 2, 4}
+
+
 def test_loop_ends_with_the_search() -> None:
     loop = EvaluationLoop(Numbers(2), evaluator(lambda t: t.parameters), 10, math.inf)
 

@@ -18,6 +18,7 @@ from nni.hpo.search.managed_tuner import (
     managed,
 )
 from nni.hpo.search.stopping_rules import NoImprovement, TargetReached
+from nni.hpo.search.tuner_driver import TunerDriver
 from nni.hpo.tuners.batch import BatchTuner
 
 SPACE: dict[str, Any] = {"x": {"_type": "randint", "_value": [0, 4]}}
@@ -223,6 +224,28 @@ def test_a_stubborn_tuner_is_helped_until_all_is_tried(policy: DuplicatePolicy) 
     assert generate(tuner, [99]).exhausted
 
 
+@pytest.mark.parametrize(("policy", "duplicates"), [("resample", 20), ("reuse", 100)])
+def test_tuner_gets_so_many_duplicates_back_before_another_configuration_is_drawn(
+    policy: DuplicatePolicy, duplicates: int
+) -> None:
+    inner = RecordingTuner(*[1] * 1000)
+    tuner = ready(inner, duplicates=policy)
+
+    run(tuner, 2)
+
+    assert len(inner.ended) == 1 + duplicates
+
+
+@pytest.mark.parametrize("policy", ["resample", "reuse"])
+def test_configuration_that_has_failed_may_be_tried_again(policy: DuplicatePolicy) -> None:
+    tuner = ready(RecordingTuner(1, 1, 2), duplicates=policy)
+    generate(tuner, [0])
+
+    tuner.trial_end(0, False)
+
+    assert dict(generate(tuner, [1]).parameters) == {1: {"x": 1}}
+
+
 def test_equal_numbers_of_different_types_are_the_same_configuration() -> None:
     tuner = ready(
         RecordingTuner(2, 3), duplicates="resample", known=({"parameter": {"x": 2.0}, "value": 1},)
@@ -370,6 +393,15 @@ def test_curves_of_earlier_trials_are_those_of_the_objective() -> None:
         {"parameter": {"x": 1}, "value": 1, "intermediate": [3]},
         {"parameter": {"x": 2}, "value": None, "intermediate": [4]},
     ]
+
+
+def test_driver_passes_curves_on_through_the_wrapper() -> None:
+    inner = CurveTuner(1)
+    driver = TunerDriver(ready(inner), None, {}, list[dict[str, Any]]().append)
+
+    driver.import_curves([{"parameter": {"x": 1}, "value": None, "intermediate": [4]}])
+
+    assert inner.curves == [{"parameter": {"x": 1}, "value": None, "intermediate": [4]}]
 
 
 def test_tuner_that_learns_nothing_from_stops_gets_no_curves() -> None:

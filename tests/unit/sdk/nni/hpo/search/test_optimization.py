@@ -397,6 +397,27 @@ def test_configuration_of_a_list_can_be_enqueued() -> None:
     assert result.best_parameters == {"x": 0.3}
 
 
+class Unsigned:
+    """Objective whose parameters cannot be found out, as of a function of another language."""
+
+    __signature__ = "unknown"
+
+    def __init__(self) -> None:
+        self.given: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> float:
+        self.given.append((arguments, keywords))
+        return 1.0
+
+
+def test_objective_without_a_signature_gets_the_configuration_alone() -> None:
+    objective = Unsigned()
+
+    optimize(objective, GRID, tuner="GridSearch", trials=2)
+
+    assert objective.given == [(({"x": 0},), {}), (({"x": 1},), {})]
+
+
 def test_importances_take_the_result() -> None:
     result = optimize(square, {**SPACE, "y": SPACE["x"]}, tuner="Random", trials=40, seed=0)
 

@@ -119,6 +119,19 @@ def test_constraints_of_the_new_space_are_kept() -> None:
     assert all(one["x"] + one["y"] <= 1 for one in play(warm(earlier(1), space=space), 12))
 
 
+def test_largest_of_many_earlier_searches_are_modelled() -> None:
+    """Of twenty-one searches one is left out: a small one, in whatever place it is."""
+    tiny = [earlier(1, count=1)] * 20
+
+    for searches in ([*tiny, earlier(1)], [earlier(1), *tiny]):
+        proposer = TransferProposer(searches, MINIMIZED, 0)
+        proposer.update_search_space(parse_space(SPACE, algorithm="test"))
+        for x, y in [(0.0, 0.0), (0.1, 0.3), (0.7, 0.9), (0.8, 0.8), (0.85, 0.75), (0.3, 0.1)]:
+            proposer.learn({"x": x, "y": y}, loss({"x": x, "y": y}))
+
+        assert any(proposer.propose([]) is not None for _ in range(5))
+
+
 def test_values_are_shared_by_name_and_dropped_outside_the_new_range() -> None:
     nested = parse_space(
         {

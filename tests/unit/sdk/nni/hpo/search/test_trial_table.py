@@ -37,6 +37,21 @@ def test_notebook_shows_the_best_trial_first_and_in_bold() -> None:
     assert html.index("<td><b>1</b></td>") < html.index("<td><span>2</span></td>")
 
 
+def test_notebook_shows_a_study() -> None:
+    study = Study(SPACE, tuner="GridSearch")
+    for _ in range(2):
+        trial = study.ask()
+        study.tell(trial, trial.parameters["x"])
+
+    assert "<td><b>1</b></td>" in study._repr_html_()
+
+
+def test_cell_has_60_characters_at_most() -> None:
+    html = html_table([{"id": 0, "text": "a" * 59 + "bc"}], ())
+
+    assert "a" * 59 + "b<" in html
+
+
 def test_long_search_is_shown_in_part() -> None:
     rows = [{"id": number, "value": number / 3} for number in range(50)]
 
