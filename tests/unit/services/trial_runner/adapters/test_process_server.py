@@ -1,4 +1,5 @@
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -7,7 +8,9 @@ from typing import Any
 import pytest
 
 from svc_trial_runner.adapters.process_server import ProcessServer
-from svc_trial_runner.ports import LaunchError, StarterEndedError
+from svc_trial_runner.adapters.process_table import identity_of
+from svc_trial_runner.domain.claims import ProcessIdentity
+from svc_trial_runner.ports import LaunchError, StarterEndedError, UnfitTrialError
 from tests.support.manual_timers import ManualTimers
 
 WAIT_S = 30.0
@@ -219,9 +222,35 @@ async def test_message_beyond_the_limit_is_refused(tmp_path: Path) -> None:
     made.close()
 
 
+MESSAGE_LIMIT_BYTES = 256 * 1024
+
+
+def start_of_bytes(count: int) -> dict[str, str]:
+    """Return the fields of a start of `a` whose message has so many bytes."""
+    empty = len(json.dumps({"op": "start", "id": "a", "padding": ""}))
+    return {"padding": "x" * (count - empty)}
+
+
+async def test_message_is_sent_up_to_the_limit(tmp_path: Path) -> None:
+    made, _ = server(
+        tmp_path, "send(event='started', id=receive()['id'], pid=4711, start_time=1)\nreceive()"
+    )
+
+    with pytest.raises(UnfitTrialError, match="must have less than 262144 bytes, got 262145"):
+        await made.start("a", start_of_bytes(MESSAGE_LIMIT_BYTES + 1), (1, 2))
+    longest = made.start("a", start_of_bytes(MESSAGE_LIMIT_BYTES), (1, 2))
+    process = await asyncio.wait_for(longest, WAIT_S)
+
+    assert process.identity == ProcessIdentity(4711, 1)
+    assert process.warm
+    made.close()
+
+
 async def test_missing_interpreter_is_an_error() -> None:
+    before = open_descriptors()
     with pytest.raises(LaunchError, match="no-such-python"):
         ProcessServer(["/no-such-python", "{fd}"], {}, warm=True, on_gone=lambda _server: None)
+    assert open_descriptors() <= before
 
 
 async def test_no_descriptors_are_left_open(tmp_path: Path) -> None:
@@ -264,3 +293,106 @@ async def test_start_of_a_server_that_has_died_is_not_queued(tmp_path: Path) -> 
 def open_descriptors() -> set[Path]:
     """Return those of this process; a garbage collection may close some of earlier tests."""
     return set(Path("/proc/self/fd").iterdir())
+
+
+ONE_TRIAL = """
+send(event='started', id=receive()['id'], pid=4711, start_time=1)
+receive()
+send(event='exited', id='a', status=768)
+receive()
+"""
+
+
+async def test_trial_belongs_to_its_server_until_its_end(tmp_path: Path) -> None:
+    made, _ = server(tmp_path, ONE_TRIAL)
+    process = await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
+    assert (made.running, made.trial_pids()) == (1, [4711])
+    assert made.ends_with([4711, 4712])
+    assert not made.ends_with([4712])
+
+    made.send({"op": "go on"})
+
+    assert await asyncio.wait_for(process.ended, WAIT_S) == 768
+    assert (made.running, made.trial_pids()) == (0, [])
+    made.close()
+
+
+async def test_start_that_was_refused_or_never_began_is_no_trial_of_the_server(
+    tmp_path: Path,
+) -> None:
+    script = (
+        "send(event='refused', id=receive()['id'], reason='no')\n"
+        "send(event='exited', id=receive()['id'], status=0)\nreceive()"
+    )
+    made, _ = server(tmp_path, script)
+
+    for reason in ("no", "it ended before it began to run"):
+        with pytest.raises(LaunchError, match=reason):
+            await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
+        assert made.running == 0
+
+    made.close()
+
+
+async def test_server_has_the_identity_of_its_process(tmp_path: Path) -> None:
+    made, _ = server(tmp_path, "receive()")
+
+    assert made.identity == identity_of(made.identity.pid)
+    assert made.identity.start_time > 0
+    made.close()
+
+
+async def test_closed_server_has_ended_once_and_leaves_no_process(tmp_path: Path) -> None:
+    ends: list[ProcessIdentity] = []
+    made, gone = server(tmp_path, "receive()", on_end=ends.append)
+    assert not made.retired_by_us
+
+    made.close()
+    made.close()
+
+    assert (made.retired_by_us, made.gone, gone.count) == (True, True, 0)
+    assert ends == [made.identity]
+    assert identity_of(made.identity.pid) is None  # not even a zombie
+    with pytest.raises(StarterEndedError):
+        await made.start("a", {}, (1, 2))
+
+
+async def test_server_that_is_to_quit_ends_by_itself(tmp_path: Path) -> None:
+    ended: asyncio.Future[ProcessIdentity] = asyncio.get_running_loop().create_future()
+    script = "while receive() != {'op': 'quit'}: pass"
+    made, gone = server(tmp_path, script, on_end=ended.set_result)
+
+    made.quit()
+
+    assert (made.retired_by_us, made.gone, gone.count) == (True, True, 1)
+    assert await asyncio.wait_for(ended, WAIT_S) == made.identity
+    made.quit()
+    assert gone.count == 1
+
+
+async def test_server_that_is_unfit_twice_is_gone_once(tmp_path: Path) -> None:
+    ended = asyncio.Event()
+    script = "send(event='unfit', reason='x'); send(event='unfit', reason='y')"
+    made, gone = server(tmp_path, script, on_end=lambda _: ended.set())
+
+    await asyncio.wait_for(ended.wait(), WAIT_S)
+
+    assert (gone.count, made.retired_by_us) == (1, False)
+
+
+async def test_module_that_is_not_preloaded_limits_no_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a generation that has died may have lost starts."""
+    timers = ManualTimers(monkeypatch, TIME_LIMIT_S)
+    script = (
+        "receive(); send(event='dropped', module='numpy', reason='threads')\n"
+        "send(event='started', id='a', pid=4711, start_time=1); receive()"
+    )
+    made, _ = server(tmp_path, script, takeover_timeout_s=TIME_LIMIT_S)
+
+    process = await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
+
+    assert not timers.pending
+    assert process.identity.pid == 4711
+    made.close()

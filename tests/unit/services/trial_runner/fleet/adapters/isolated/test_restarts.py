@@ -31,3 +31,7 @@ def test_process_that_has_run_for_long_begins_the_count_anew() -> None:
 
     assert backoff.after_end(90.0, 150.0).ends == 1
     assert backoff.after_end(90.0, 149.75).ends == 3
+
+
+def test_process_that_has_not_ended_may_start_now() -> None:
+    assert RestartBackoff().delay_s(0.0) == 0
