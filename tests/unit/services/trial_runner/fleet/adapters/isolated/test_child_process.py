@@ -1,6 +1,7 @@
 import asyncio
 import os
 import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -118,4 +119,35 @@ async def test_running_child_has_neither_ended_nor_is_it_stuck() -> None:
 
     assert (child.ended, child.stuck) == (False, False)
     child.kill()
+    await child.aclose()
+
+
+async def test_output_of_a_child_is_in_the_log_of_the_fleet(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The fleet's own standard output says when it is ready."""
+    child = await ChildProcess.start((sys.executable, "-S", "-c", "print('words')"), refuse)
+    with pytest.raises(PlatformError, match="exit code 0"):
+        await child.call("agents")
+    await child.aclose()
+
+    assert capfd.readouterr() == ("", "words\n")
+
+
+async def test_child_that_cannot_be_started_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    with pytest.raises(PlatformError):
+        await ChildProcess.start([str(tmp_path / "missing")], refuse)
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+async def test_interrupt_of_the_terminal_does_not_end_a_child(tmp_path: Path) -> None:
+    child = await ChildProcess.start(COMMAND, refuse)
+    await child.call("open", write_context(local_context(tmp_path, INSTALLATION, POOL)))
+
+    os.kill(child.pid, signal.SIGINT)
+
+    assert await child.call("capacity") == 1
     await child.aclose()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.isolated import peer as peer_module
 from svc_trial_runner.fleet.adapters.isolated.peer import (
     LIMIT_BYTES,
     HandleCall,
@@ -195,3 +196,36 @@ async def test_words_of_an_error_are_shortened_to_1000_characters() -> None:
 
     assert caught.value.message == "ValueError: " + "a" * 988
     assert not caught.value.permanent
+
+
+async def test_messages_are_sent_and_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer_module, "LIMIT_BYTES", 200)
+    rest = len(json.dumps({"id": 1, "method": "launch", "params": ""}))
+    longest = "a" * (200 - rest)
+
+    async with peers(echo) as (caller, _):
+        assert await caller.call("launch", longest) == ["launch", longest]
+        with pytest.raises(PlatformError, match="a message of 201 bytes is too long"):
+            await caller.call("launch", longest + "a")
+        assert await caller.call("agents") == ["agents", None]
+
+
+async def test_close_cancels_the_calls_that_are_handled() -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(method: str, params: Any) -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with peers(wait) as (caller, handler):
+        call = asyncio.ensure_future(caller.call("wait_changed"))
+        await started.wait()
+
+        await handler.aclose()
+
+        assert ended.is_set()
+        with pytest.raises(PlatformError):
+            await call
