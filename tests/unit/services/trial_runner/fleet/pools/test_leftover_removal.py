@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -129,3 +130,37 @@ async def test_adapter_that_does_not_close_holds_up_no_pool(
         await world.removal.wait_removed("exp-old")
 
     assert set(world.platform.agents) == {LIVE, FOREIGN}
+
+
+@pytest.mark.parametrize("failure", [None, PlatformError("no route to host")])
+async def test_every_adapter_that_was_opened_is_closed(
+    world: World, monkeypatch: pytest.MonkeyPatch, failure: PlatformError | None
+) -> None:
+    closed = []
+
+    async def close(adapter: InMemoryPlatformAdapter) -> None:
+        closed.append(adapter)
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "aclose", close)
+    world.platform.failure = failure
+
+    with suppress(PlatformError):
+        await world.clean()
+
+    assert len(closed) == len(world.opener.opened) == (2 if failure is None else 1)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_rest_of_a_platform_is_cleaned_unless_nothing_is_to_be_removed(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, dry_run: bool
+) -> None:
+    cleaned = []
+
+    async def clean_rest(adapter: InMemoryPlatformAdapter) -> None:
+        cleaned.append(adapter)
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "clean_rest", clean_rest)
+
+    await world.clean(dry_run=dry_run)
+
+    assert len(cleaned) == (not dry_run)
