@@ -18,7 +18,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 def run(parent: int, arguments: list[str]) -> NoReturn:
     """Execute a command in place of this process, killed when the parent ends; else exit 127."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before the line above
         sys.exit(CANNOT_EXECUTE)
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and by what it executes

@@ -238,8 +238,8 @@ def _adopting_orphans() -> Iterator[None]:
     Not for longer: orphans of trials would become its children, which it does not wait for.
     """
     prctl = ctypes.CDLL(None).prctl
-    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
         yield
     finally:
-        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        prctl(_PR_SET_CHILD_SUBREAPER, 0)

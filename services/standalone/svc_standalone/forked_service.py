@@ -78,7 +78,7 @@ class TitleArea:
 
 def end_with(parent: int) -> bool:
     """Make the kernel kill this process when its parent ends; return False if that has ended."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     return os.getppid() == parent
 
 

@@ -16,7 +16,7 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 
 def become_subreaper() -> None:
     """Adopt orphaned descendants as children, so that all of them stay visible."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def kill_descendants() -> None:

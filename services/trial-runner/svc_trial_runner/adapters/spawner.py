@@ -110,7 +110,7 @@ class Spawner:
     ) -> NoReturn:
         """In the forked child: set session, output, directory; report the start, execute argv."""
         try:
-            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(_CANNOT_EXECUTE)
             os.setsid()
@@ -168,7 +168,7 @@ def _drain(descriptor: int) -> None:
 def main() -> NoReturn:
     """Run the spawner on an inherited socket; it is killed when its parent dies."""
     parent = int(sys.argv[2])
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
     control = socket.socket(fileno=int(sys.argv[1]))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
 
-from svc_standalone.forked_service import ServiceStart, TitleArea
+import pytest
+
+from svc_standalone.forked_service import ServiceStart, TitleArea, fail
 
 START = ServiceStart("svc_nas", {"PATH": "/bin"}, "/", [7, 5])
 
@@ -59,23 +62,25 @@ def test_another_parent_is_noticed() -> None:
     assert printed(program) == [True, False]
 
 
-def test_descriptors_that_change_places_arrive_and_all_others_are_closed() -> None:
-    program = """
+@pytest.mark.parametrize("more", [0, 1], ids=["first is received", "first is another"])
+def test_descriptors_that_change_places_arrive_and_all_others_are_closed(more: int) -> None:
+    program = f"""
         import json, os, sys
         from svc_standalone.forked_service import place_descriptors
+        others = [os.dup(0) for _ in range({more})]
         pipes = [os.pipe() for _ in range(3)]
         for number, (_, writer) in enumerate(pipes):
             os.write(writer, str(number).encode())
         received = [reader for reader, _ in pipes]
         os.dup(received[0])
         place_descriptors(os.dup(1), received, [received[1], received[0], 90])
-        left = [number for number in range(3, 300) if os.path.exists(f"/proc/self/fd/{number}")]
-        print(json.dumps({
+        left = [number for number in range(3, 300) if os.path.exists(f"/proc/self/fd/{{number}}")]
+        print(json.dumps({{
             "left": left == sorted((received[0], received[1], 90)),
             "read": [os.read(number, 9).decode() for number in (received[1], received[0], 90)],
             "inheritable": [os.get_inheritable(number) for number in (0, 1, 2, 90)],
             "input": os.read(0, 1).decode(),
-        }))
+        }}))
     """
 
     found = printed(program)
@@ -86,3 +91,15 @@ def test_descriptors_that_change_places_arrive_and_all_others_are_closed() -> No
         "inheritable": [True] * 4,
         "input": "",
     }
+
+
+def test_fork_that_fails_ends_at_once_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "_exit", sys.exit)
+
+    with pytest.raises(SystemExit) as end:
+        fail(ValueError("no room"))
+
+    assert end.value.code == 127
+    assert capfd.readouterr() == ("", "service cannot be run: ValueError: no room\n")

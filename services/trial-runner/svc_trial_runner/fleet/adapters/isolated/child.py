@@ -152,7 +152,7 @@ def run_child(descriptor: int, load: LoadPlatform) -> None:
         descriptor: of the socket.
         load: imports the factory of the platform.
     """
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # If the fleet has ended before that call, the socket is at its end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     forbid_inspection()
