@@ -169,3 +169,12 @@ def test_fit_is_renewed_as_trials_are_added() -> None:
     assert stepwise is not None
     assert at_once is not None
     assert np.array_equal(stepwise.log_weight(unseen), at_once.log_weight(unseen))
+
+
+def test_fit_is_the_same_until_there_is_a_new_trial() -> None:
+    known, model = points(20), FeasibilityModel(SQUARE)
+
+    first = model.update(known, succeeding(known))
+
+    assert first is not None
+    assert model.update(known, succeeding(known)) is first

@@ -165,3 +165,15 @@ def test_prediction_has_the_variance_within_and_between_leaves() -> None:
     between = np.var([mean for mean, _ in trees])
     assert means[0] == pytest.approx(np.mean([mean for mean, _ in trees]))
     assert deviations[0] ** 2 == pytest.approx(between + np.mean([inner for _, inner in trees]))
+
+
+def test_cuts_are_spread_evenly_between_two_values() -> None:
+    points = np.array([[0.2]] * 5 + [[0.6]] * 5)
+
+    forest = grown_forest(points, points[:, 0], NUMBER, 400, np.random.default_rng(0))
+
+    cuts = np.array([tree.thresholds[0] for tree in forest.trees if tree.columns[0] >= 0])
+    # Four standard errors of the mean: 4 * 0.4 / sqrt(12 * 400).
+    assert cuts.mean() == pytest.approx(0.4, abs=0.024)
+    assert cuts.min() < 0.21
+    assert cuts.max() > 0.59

@@ -93,3 +93,11 @@ def test_fitted_components_are_the_means_of_the_points_they_explain() -> None:
     assert np.exp(mixture.log_weights) == pytest.approx(shares.mean(axis=0), abs=0.02)
     expected = (shares * points).sum(axis=0) / shares.sum(axis=0)
     assert mixture.means[:, 0] == pytest.approx(expected, abs=0.02)
+
+
+def test_components_move_to_their_clouds_in_the_course_of_the_rounds() -> None:
+    points = np.array([0.1, 0.12, 0.14, 0.16, 0.8, 0.84, 0.88, 0.92])[:, None]
+
+    means = fitted_mixture(points, np.random.default_rng(1)).means[:, 0]
+
+    assert sorted(means) == pytest.approx([0.13, 0.86], abs=0.005)

@@ -107,3 +107,13 @@ def test_draws_follow_the_priors_and_leave_other_parameters() -> None:
     assert abs(near.mean() - (0.954 * (1 - SPACE_SHARE) + 0.2 * SPACE_SHARE)) < 0.031
     assert set(redrawn[:, axes["word"]]) == {0.0, 1.0}
     assert (redrawn[:, axes["bell"]] == filled[:, axes["bell"]]).all()
+
+
+def test_choice_without_a_prior_has_equal_shares_of_its_options() -> None:
+    plain = {"_type": "choice", "_value": ["a", "b", "c", "d"]}
+    space, prior = priors_of({"y": NUMBER, "plain": plain})
+    (index,) = (i for i, axis in enumerate(space.axes) if axis.path == "plain")
+    shares = np.full((4, len(space)), 0.5)
+    shares[:, index] = [0.1, 0.3, 0.74, 0.99]
+
+    assert prior.filled_from(shares)[:, index].tolist() == [0, 1, 2, 3]

@@ -1,6 +1,7 @@
 """Weights of observations under noise with heavy tails."""
 
 import numpy as np
+import pytest
 
 from nni.hpo.arrays import Floats
 from nni.hpo.models.gp_regression import Kernel, correlations, initial_hyperparameters
@@ -68,3 +69,10 @@ def test_residuals_tell_lucky_outliers_from_unlucky_ones() -> None:
 
     assert set(np.argsort(weights)[:2]) == {5, 12}
     assert residuals[12] < 0 < residuals[5]
+
+
+def test_noise_has_four_degrees_of_freedom() -> None:
+    noise = 0.1 * np.random.default_rng(0).standard_normal(25)
+
+    # With three it would be 1.24, with five 1.15.
+    assert weights(WAVE + noise).max() == pytest.approx(1.18, abs=0.02)
