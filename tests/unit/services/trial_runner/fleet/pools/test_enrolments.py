@@ -1,6 +1,7 @@
 """Tests of enrolments: who is admitted, and what is written down."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -75,6 +76,7 @@ async def test_wrong_word_is_refused(tmp_path: Path) -> None:
         assert isinstance(answer, Refused)
         assert "no valid invitation" in answer.reason
         assert wrong.secret not in answer.reason
+        assert answer.remedy == "ask for another word: nnictl runner invite"
         assert stage.pool.enrolled == []
 
 
@@ -334,3 +336,58 @@ async def test_forgotten_pool_is_not_joinable(tmp_path: Path) -> None:
         stage.enrolments.forget(POOL)
 
         assert not stage.enrolments.is_joinable(POOL)
+
+
+async def test_expiry_that_the_disk_does_not_take_is_written_five_seconds_later(
+    tmp_path: Path,
+) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(valid=timedelta(minutes=5))
+        (tmp_path / "pools").write_text("in place of the folder")
+        stage.clock.advance(300)
+
+        assert await stage.enrolments.note_expired() == 5.0
+
+        (tmp_path / "pools").unlink()
+        assert await stage.enrolments.note_expired() is None
+        assert await stage.machines.expired(POOL) == {secret_hash(word.secret)[:8]}
+
+
+async def test_pool_of_a_forgotten_name_has_invitations_of_its_own(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(valid=timedelta(minutes=5))
+        stage.clock.advance(300)
+        await stage.enrolments.note_expired()
+
+        stage.enrolments.forget(POOL)
+        shutil.rmtree(tmp_path / "pools")
+        await stage.invite_again(word)
+
+        assert isinstance(await stage.enrolments.enrol(enrolment_request(word), ADDRESS), Enrolled)
+
+
+async def test_answer_has_the_version_of_the_installation(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+
+        answer = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert isinstance(answer, Enrolled)
+        assert (answer.bus_user, answer.manager_token) == (str(name(1)), "token-1")
+        assert answer.warning == ""
+        (record,) = await stage.machines.of_pool(POOL)
+        assert record.invitation_id == secret_hash(word.secret)[:8]
+
+
+async def test_new_invitation_opens_the_front_and_is_a_change_of_its_pool(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        changed: list[str] = []
+        stage.enrolments.attach({POOL: stage.pool}.get, changed.append)
+        running = asyncio.create_task(stage.enrolments.run())
+
+        await stage.invite(pool="others")
+        await until(lambda: "others" in stage.front.open_for_pools)
+
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert changed == ["others"]
