@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -15,9 +17,17 @@ from typing import Any
 import pytest
 
 from svc_common import environment
+from svc_standalone import fork_server
 from svc_standalone.commands import SERVICES
-from svc_standalone.fork_server import SHARED_MODULES, start_fork_server
+from svc_standalone.fork_server import (
+    SHARED_MODULES,
+    ForkedProcess,
+    ForkServer,
+    start_fork_server,
+)
+from svc_standalone.forked_service import ServiceStart, TitleArea
 
+GET_CHILD_SUBREAPER = 37
 FIRST_SERVICES = ("manager", "dispatcher", "trial-runner")
 
 REPORT = """
@@ -324,3 +334,171 @@ def test_shared_modules_are_those_of_each_service(service: str) -> None:
     ).stdout.split()
 
     assert {*SHARED_MODULES} <= {*loaded}
+
+
+def test_server_has_nothing_of_its_supervisor_and_keeps_nothing_of_its_services(
+    tmp_path: Path,
+) -> None:
+    package(tmp_path, "")
+    body = """
+        server.close()
+        for _ in range(9):
+            os.open(os.devnull, os.O_RDONLY)
+        server = start_fork_server(())
+        start("one", "found", "heirloom").wait()
+        sockets = [name for name in os.listdir("/proc/self/fd")
+                   if os.path.exists(f"/proc/self/fd/{name}")
+                   and os.readlink(f"/proc/self/fd/{name}").startswith("socket:")]
+        for _ in range(5_000):  # it closes what it has passed on
+            if len(os.listdir(f"/proc/{server._pid}/fd")) <= 4:
+                break
+        import psutil
+        print(json.dumps({
+            "descriptors": sorted(map(int, os.listdir(f"/proc/{server._pid}/fd")))[:3],
+            "count": len(os.listdir(f"/proc/{server._pid}/fd")),
+            "children": len(psutil.Process(server._pid).children()),
+            "leads": os.getsid(server._pid) == server._pid,
+            "sockets": len(sockets),
+        }))
+    """
+
+    found = supervisor(tmp_path, body)
+
+    assert found == {
+        "descriptors": [0, 1, 2], "count": 4, "children": 0, "leads": True, "sockets": 1
+    }  # fmt: skip
+
+
+def test_modules_are_imported_without_garbage_collection(tmp_path: Path) -> None:
+    """A collection would write to memory that the services share."""
+    package(tmp_path, "import gc; print(gc.isenabled(), gc.get_freeze_count() > 1_000)")
+
+    supervisor(tmp_path, "start('one', 'found').wait(); print(0)")
+
+    assert (tmp_path / "found").read_text() == "False True\n"
+
+
+def test_process_without_standard_input_has_no_server(tmp_path: Path) -> None:
+    program = """
+        from svc_standalone.fork_server import start_fork_server
+        print(start_fork_server(()))
+    """
+    command = [sys.executable, "-P", "-c", textwrap.dedent(program)]
+
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *command],
+        env=variables(tmp_path),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert done.stdout == "None\n"
+
+
+@pytest.mark.parametrize("parent", ["the supervisor", "another process"])
+def test_fork_reports_its_number_only_to_its_parent(tmp_path: Path, parent: str) -> None:
+    body = f"""
+        from svc_standalone.fork_server import serve
+        import socket
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        reader, writer = os.pipe()
+        socket.send_fds(here, [b"."], [reader])
+        pid = os.fork()
+        if pid == 0:
+            here.close()
+            parent = os.getppid() if {parent == "the supervisor"} else os.getpid()
+            received = serve(there, parent, fork=iter([0, 0]).__next__)
+            os._exit(len(received) + (there.fileno() < 0))
+        there.close()
+        _, status = os.waitpid(pid, 0)
+        shown = here.recv(32).decode()
+        print(json.dumps([os.waitstatus_to_exitcode(status), shown == str(pid), shown == "0"]))
+    """
+
+    found = supervisor(tmp_path, body)
+
+    expected = [2, True, False] if parent == "the supervisor" else [127, False, True]
+    assert found == expected
+
+
+class Link:
+    """Fork server of the test: a process that does nothing, and the end of its socket."""
+
+    def __init__(self) -> None:
+        self.pid = os.posix_spawn("/bin/sleep", ["sleep", "600"], {})
+        own, self.end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.server = ForkServer(self.pid, own, TitleArea(0, 4096))
+
+    def start(self) -> ForkedProcess | None:
+        """Request a fork with one descriptor."""
+        with open(os.devnull, "rb") as file:  # noqa: PTH123 - no path of a user
+            return self.server.start(REQUEST, 2, [file.fileno()])
+
+    @property
+    def ended(self) -> bool:
+        """True if the process has ended and was waited for."""
+        try:
+            return os.waitpid(self.pid, os.WNOHANG) != (0, 0)
+        except ChildProcessError:
+            return True
+
+    def close(self) -> None:
+        self.server.close()
+        self.end.close()
+
+
+REQUEST = ServiceStart("one", {"A": "b"}, "/", [9])
+
+
+def test_request_of_a_fork_has_its_fields_and_descriptors() -> None:
+    link = Link()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    link.end.send(b"4711")
+
+    process = link.start()
+
+    assert process is not None
+    assert process.pid == 4711
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    data, descriptors, _, _ = socket.recv_fds(link.end, 10, 10)
+    assert (data, len(descriptors)) == (b".", 3)
+    with open(descriptors[0], "rb") as file:  # noqa: PTH123 - a descriptor
+        assert ServiceStart.decode(file.read()) == REQUEST
+    for descriptor in descriptors[1:]:
+        os.close(descriptor)
+    assert not link.ended
+    link.close()
+    assert link.ended
+
+
+@pytest.mark.parametrize("reply", [b"0", b"", b"no number", None])
+def test_server_that_forks_nothing_is_closed(
+    reply: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reports 0, is at its end, reports something else, or nothing within the limit."""
+    monkeypatch.setattr(fork_server, "REPLY_LIMIT_S", 20.0 if reply else 0.0)
+    link = Link()
+    if reply:
+        link.end.send(reply)
+    elif reply is not None:
+        link.end.shutdown(socket.SHUT_WR)
+
+    assert link.start() is None
+
+    assert link.ended
+    assert link.start() is None
+    link.close()
+
+
+def test_process_adopts_no_orphans_after_a_fork() -> None:
+    link = Link()
+    link.end.send(b"4711")
+
+    link.start()
+
+    adopts = ctypes.c_int(7)
+    ctypes.CDLL(None).prctl(GET_CHILD_SUBREAPER, ctypes.byref(adopts))
+    assert adopts.value == 0
+    link.close()
