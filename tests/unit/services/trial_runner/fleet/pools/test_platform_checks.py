@@ -11,11 +11,11 @@ import pytest
 from nni_proto.runner.v1 import pool_pb2
 from nni_wire.values import to_value
 from svc_common import subjects
-from svc_common.clock import SystemClock
+from svc_common.clock import Clock, ManualClock, SystemClock
 from svc_common.errors import UnavailableError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
-from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
+from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform, InMemoryPlatformAdapter
 from svc_trial_runner.fleet.domain.agents import AgentName, AgentPhase, PlatformProblem
 from svc_trial_runner.fleet.pools.leftover_removal import LeftoverRemoval
 from svc_trial_runner.fleet.pools.platform_checks import PlatformChecks
@@ -31,6 +31,7 @@ class World:
     """Bus and platforms, on which checks run."""
 
     slurm: InMemoryPlatform = field(default_factory=InMemoryPlatform)
+    clock: Clock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
         self.bus = InMemoryBus(InMemoryBroker())
@@ -43,7 +44,7 @@ class World:
     async def checks(self) -> AsyncIterator[None]:
         """Run the service that answers requests."""
         removal = LeftoverRemoval(self.opener, InMemoryCredentials(), self.living_pools)
-        checks = PlatformChecks(self.bus.last_values, self.opener, SystemClock(), removal)
+        checks = PlatformChecks(self.bus.last_values, self.opener, self.clock, removal)
         running = asyncio.ensure_future(checks.run())
         try:
             yield
@@ -118,6 +119,7 @@ async def test_platform_that_raises_is_a_problem(world: World, error: Exception)
 
     assert str(error) in problem.rule
     assert problem.field == ""
+    assert problem.remedy == ("wait" if isinstance(error, PlatformError) else "")
 
 
 async def test_expired_and_damaged_requests_open_no_platform(world: World) -> None:
@@ -221,3 +223,61 @@ async def test_machine_that_is_away_beside_another_refuses_nothing(world: World)
         (problem,) = await world.problems("check-1")
 
     assert (problem.rule, problem.permanent) == ("is away", False)
+
+
+@pytest.mark.parametrize(("left_s", "opened"), [(-0.5, []), (0.0, []), (0.5, ["0-slurm"])])
+async def test_request_is_answered_until_its_deadline(left_s: float, opened: list[str]) -> None:
+    now = datetime(2026, 11, 29, 12, tzinfo=UTC)
+    world = World(clock=ManualClock(now))
+    message = pool_pb2.PoolCheck(check_id="of-check-1", pool="check-1")
+    message.platforms.add(platform="slurm", options=to_value({}))
+    message.deadline.FromDatetime(now + timedelta(seconds=left_s))
+
+    async with world.checks():
+        subject = subjects.pool_check_subject("check-1")
+        await world.bus.last_values.publish(subject, message.SerializeToString())
+        found = await world.problems("check-1")
+
+    assert world.opener.opened == opened
+    assert len(found) == 1 - len(opened)
+
+
+@pytest.mark.parametrize("failure", [None, PlatformError("it is away")])
+async def test_adapter_of_a_check_is_closed(
+    world: World, monkeypatch: pytest.MonkeyPatch, failure: PlatformError | None
+) -> None:
+    closed = []
+
+    async def close(adapter: InMemoryPlatformAdapter) -> None:
+        closed.append(adapter)
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "aclose", close)
+    world.slurm.failure = failure
+    async with world.checks():
+        await world.request("check-1", "slurm")
+        await world.problems("check-1")
+
+    assert len(closed) == 1
+
+
+async def test_check_in_progress_ends_with_the_service(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang(_adapter: InMemoryPlatformAdapter) -> list[PlatformProblem]:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return []
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "check", hang)
+    async with asyncio.timeout(LIMIT_S), world.checks():
+        await world.request("check-1", "slurm")
+        await begun.wait()
+        before = ended.is_set()
+
+    assert not before
+    assert ended.is_set()
