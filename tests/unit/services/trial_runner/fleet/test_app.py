@@ -78,6 +78,8 @@ async def test_front_leads_to_bus_and_manager(tmp_path: Path) -> None:
             writer.close()
 
     assert words == [b"bus", b"manager"]
+    with pytest.raises(ConnectionRefusedError):
+        await connect(endpoint, GRPC_PROTOCOL)
 
 
 async def test_parts_of_one_machine_reach_bus_and_manager_at_their_own_addresses(
