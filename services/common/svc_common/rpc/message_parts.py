@@ -74,8 +74,10 @@ def check_parts(method: str, limit: int, read: Any, payload: bytes) -> int:  # n
         ResourceExhaustedError: it has too many parts.
         InvalidArgumentError: a text is longer than `TEXT_LIMIT_BYTES`.
     """
+    if len(payload) <= limit:
+        return 0
     descriptor = _descriptor_of(read)
-    if descriptor is None or len(payload) <= limit:
+    if descriptor is None:
         return 0
     count = count_parts(payload, descriptor, limit)
     if count > limit:

@@ -143,11 +143,11 @@ def _update_best(experiment: Experiment, trial: Trial) -> None:
 
 def _is_feasible(experiment: Experiment, result: Metric) -> bool:
     """Return whether a result keeps every limit; without a finite number it keeps none."""
-    numbers = ((result.number(metric), limit) for metric, limit in experiment.settings.limits)
-    return all(
-        number is not None and math.isfinite(number) and number <= limit
-        for number, limit in numbers
-    )
+    for metric, limit in experiment.settings.limits:
+        number = result.number(metric)
+        if number is None or not math.isfinite(number) or number > limit:
+            return False
+    return True
 
 
 def _count_unlearned(experiment: Experiment, trial: Trial) -> None:

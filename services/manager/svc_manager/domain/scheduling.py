@@ -55,8 +55,9 @@ _LIMITED_STATES: Final = frozenset({ExperimentState.RUNNING, ExperimentState.TUN
 def settle(round_: Round) -> None:
     """At a round's end, lose late attempts, create and request trials, change the state."""
     experiment = round_.experiment
+    has_callers = experiment.settings.has_callers
     lose_incomplete(round_)
-    if experiment.settings.has_callers:
+    if has_callers:
         lose_lapsed(round_)
     if experiment.state in _STARTING_STATES:
         _requeue(round_)
@@ -71,7 +72,7 @@ def settle(round_: Round) -> None:
             round_.emit(events.ListenerClosed())
         round_.change_state(ExperimentState.STOPPED)
         round_.end_experiment(ExperimentState.STOPPED)
-    if experiment.settings.has_callers:
+    if has_callers:
         refuse_asks(round_)
         round_.callers.grant(experiment, round_.now_ms)
 
