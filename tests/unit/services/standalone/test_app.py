@@ -1,18 +1,30 @@
 import importlib.metadata
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from stat import S_IMODE
 
 import pytest
 
+from svc_common.messaging.permissions import runner_user
+from svc_standalone import app
 from svc_standalone.app import BusPort, installed_version, make_plan, prepare_home
 from svc_standalone.commands import BUS
-from svc_standalone.endpoint import SUPERVISOR_LOCK, Endpoint, Lock, write_endpoint
+from svc_standalone.endpoint import (
+    STARTING_LOCK,
+    SUPERVISOR_LOCK,
+    Endpoint,
+    Lock,
+    read_endpoint,
+    write_endpoint,
+)
 from svc_standalone.held_ports import HeldPorts
 from svc_standalone.settings import Settings
 
@@ -249,3 +261,111 @@ def test_supervisor_without_a_fleet_loads_no_client_of_the_bus_and_no_grpc() -> 
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
     assert loaded.stdout.split() == []
+
+
+SUPERVISE = """
+import sys
+from pathlib import Path
+from svc_standalone.app import run
+from svc_standalone.commands import SERVICES
+from svc_standalone.settings import Settings
+
+SERVICES.update({name: "one" for name in SERVICES})
+sys.exit(run(Settings(Path(sys.argv[1]))))
+"""
+"""Supervisor of a bus and of services that all run the package `one`."""
+
+READY_SERVICE = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+os.write(int(os.environ["NNI_READY_FD"]), b'{"ready": true, "http": "h:1", "grpc": "g:2"}\\n')
+signal.sigwait({signal.SIGTERM})
+print("stopped")
+"""
+STOPPING_SERVICE = """
+import os, signal
+os.kill(os.getppid(), signal.SIGTERM)
+signal.pause()
+"""
+"""Service that stops its supervisor and is never ready."""
+
+
+@contextmanager
+def supervised(folder: Path, service: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    """Run a supervisor with its home in a folder; yield its process and a pipe of its report."""
+    (folder / "one").mkdir()
+    (folder / "one" / "__main__.py").write_text(service)
+    paths = [str(folder), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    reader, writer = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-c", SUPERVISE, str(folder / "home")],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "NNI_READY_FD": str(writer),
+        },
+        pass_fds=[writer],
+    ) as process:
+        os.close(writer)
+        try:
+            yield process, reader
+        finally:
+            os.close(reader)
+            process.kill()
+
+
+def test_supervisor_serves_until_term_and_leaves_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with supervised(tmp_path, READY_SERVICE) as (process, reader):
+        report = json.loads(os.read(reader, 65_536))
+        endpoint = read_endpoint(home)
+        starting = Lock.try_take(home / STARTING_LOCK)
+        process.send_signal(signal.SIGHUP)  # of the terminal that it was started from
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(60)
+
+    assert status == 0
+    assert endpoint is not None
+    assert (endpoint.http, endpoint.grpc, endpoint.pid) == ("http://h:1", "g:2", process.pid)
+    assert endpoint.version == installed_version()
+    shown = {name: str(value) for name, value in endpoint.as_json().items() if name != "token"}
+    assert report == {"ready": True, **shown}
+    assert starting is not None  # free for the next start, which finds this supervisor
+    starting.release()
+    assert not (home / "endpoint.json").exists()
+    for name in ("manager", "dispatcher", "trial-runner"):
+        assert (home / "log" / f"{name}.log").read_text() == "stopped\n"
+
+
+def test_supervisor_that_is_stopped_before_it_is_ready_reports_nothing(tmp_path: Path) -> None:
+    with supervised(tmp_path, STOPPING_SERVICE) as (process, reader):
+        report = os.read(reader, 65_536)
+        status = process.wait(60)
+
+    assert (report, status) == (b"", 0)
+    assert not (tmp_path / "home" / "endpoint.json").exists()
+
+
+def test_version_without_the_distribution_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(app, "version", fail)
+
+    assert installed_version() == "unknown"
+
+
+def test_configuration_of_the_bus_is_written_with_the_agents_of_the_moment(
+    tmp_path: Path,
+) -> None:
+    held = HeldPorts.draw()
+    agents = [(runner_user("nni-abcd1234-p-1", "p", "nni-abcd1234-p-1"), "its-password")]
+    port = BusPort(held, make_plan(Settings(tmp_path), held.numbers), lambda: agents)
+    port.commands()
+    assert "its-password" in (tmp_path / "nats.conf").read_text()
+    agents.clear()
+
+    port.write_bus_config()
+
+    assert "its-password" not in (tmp_path / "nats.conf").read_text()
+    held.close()
