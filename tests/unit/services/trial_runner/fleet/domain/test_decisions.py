@@ -6,18 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent
-from svc_trial_runner.fleet.domain.decisions import (
-    JOIN_LIMIT_S,
-    LEAVE_LIMIT_S,
-    LOST_AFTER_S,
-    QUEUE_PATIENCE_S,
-    RESERVED_S,
-    SILENT_AFTER_S,
-    decide,
-)
+from svc_trial_runner.fleet.domain.decisions import decide
 from svc_trial_runner.fleet.domain.needs import PoolLimits, PoolPlatform
 from svc_trial_runner.fleet.domain.pool import BACK_OFF_LIMIT_S, Pool
 from svc_trial_runner.fleet.domain.pool_events import (
+    ActionFailed,
     ActionStarted,
     CleanPlatform,
     DrainSent,
@@ -46,6 +39,13 @@ from tests.support.fleet_pools import (
     opened_pool,
 )
 from tests.support.fleet_simulation import Faults, FleetSimulation, SimulatedPlatform
+
+JOIN_LIMIT_S = 120.0
+LEAVE_LIMIT_S = 20.0
+LOST_AFTER_S = 150.0
+QUEUE_PATIENCE_S = 30.0
+RESERVED_S = 15.0
+SILENT_AFTER_S = 20.0
 
 BAD_DAYS = Faults(lost_answer=0.05, refused=0.1, launch_failure=0.15, agent_death=0.03, kill=0.03)
 
@@ -178,7 +178,8 @@ def test_platform_that_is_being_opened_keeps_its_share_for_a_while() -> None:
     pool.apply(PlatformOpened("slurm"), 0.0)
     list_agents(pool, "slurm")
 
-    assert launched_numbers(decide(pool, 0.0)) == {}
+    assert launched_numbers(decide(pool, RESERVED_S - 0.5)) == {}
+    assert decide(pool, 0.0).wake_s == RESERVED_S
     assert launched_numbers(decide(pool, RESERVED_S)) == {"slurm": [1, 2]}
 
 
@@ -187,7 +188,8 @@ def test_long_queue_of_a_platform_lets_the_others_grow() -> None:
     (name,) = launch(pool)
     list_agents(pool, "slurm", PlatformAgent(name, AgentPhase.PENDING))
 
-    assert launched_numbers(decide(pool, 1.0)) == {}
+    list_agents(pool, "local", now_s=QUEUE_PATIENCE_S - 0.5)
+    assert launched_numbers(decide(pool, QUEUE_PATIENCE_S - 0.5)) == {}
     list_agents(pool, "local", now_s=QUEUE_PATIENCE_S)
     assert launched_numbers(decide(pool, QUEUE_PATIENCE_S)) == {"local": [2]}
 
@@ -206,6 +208,7 @@ def test_idle_agents_drain_after_the_idle_time_and_are_ended_if_they_stay() -> N
 
     assert decide(pool, 6.0).actions == {}
     late_s = 5.0 + LEAVE_LIMIT_S
+    assert decide(pool, late_s - 0.5).actions == {}
     pool.apply(PresenceReceived(name, 0, draining=True), late_s)
     assert decide(pool, late_s).actions == {"slurm": TerminateAgents((name,))}
 
@@ -231,7 +234,8 @@ def test_order_to_drain_is_repeated_until_it_is_confirmed() -> None:
     join(pool, name)
     pool.apply(DrainSent((name,)), 1.0)
 
-    assert decide(pool, 2.0).drains == ()
+    assert decide(pool, 5.5).drains == ()
+    assert decide(pool, 2.0).wake_s == 6.0
     assert decide(pool, 6.0).drains == (name,)
 
 
@@ -269,6 +273,7 @@ def test_agent_that_is_never_heard_from_is_given_up() -> None:
     (name,) = launch(pool)
     join(pool)
 
+    assert decide(pool, JOIN_LIMIT_S - 0.5).lost == ()
     (lost,) = decide(pool, JOIN_LIMIT_S).lost
     pool.give_up(pool.agents[name], lost[1], JOIN_LIMIT_S)
 
@@ -282,8 +287,9 @@ def test_silent_agent_is_replaced_and_later_given_up() -> None:
     (name,) = launch(pool)
     join(pool, name)
 
-    assert launched_numbers(decide(pool, 10.0)) == {}
+    assert launched_numbers(decide(pool, SILENT_AFTER_S - 0.5)) == {}
     assert launched_numbers(decide(pool, SILENT_AFTER_S)) == {"slurm": [2]}
+    assert decide(pool, LOST_AFTER_S - 0.5).lost == ()
     assert [one for one, _ in decide(pool, LOST_AFTER_S).lost] == [name]
 
 
@@ -546,3 +552,32 @@ def test_configured_slots_and_agents_of_older_versions_keep_their_slots() -> Non
 
     assert decide(configured, 2.0).slots == {}
     assert decide(older, 2.0).slots == {}
+
+
+def test_platform_is_asked_every_half_a_minute_though_it_notifies_no_change() -> None:
+    pool = opened_pool(need())
+
+    before = decide(pool, 29.5)
+
+    assert (before.actions, before.wake_s) == ({}, 30.0)
+    assert decide(pool, 30.0).actions == {"slurm": ListAgents()}
+
+
+def test_one_launch_has_at_most_a_hundred_agents() -> None:
+    pool = opened_pool(need(waiting=150))
+
+    assert launched_numbers(decide(pool, 0.0)) == {"slurm": list(range(1, 101))}
+
+
+def test_planned_agents_have_the_gpus_of_the_trials() -> None:
+    wanted = replace(need(waiting=1), gpus_per_trial=2)
+    pool = opened_pool(wanted)
+    action = decide(pool, 0.0).actions["slurm"]
+
+    assert isinstance(action, LaunchAgents)
+    assert [one.gpus_per_trial for one in action.agents] == [2]
+    pool.apply(ActionStarted("slurm", action), 0.0)
+    pool.apply(ActionFailed("slurm", action, "cut"), 0.0)
+    list_agents(pool, "slurm", now_s=100.0)
+
+    assert decide(pool, 100.0).actions == {"slurm": action}
