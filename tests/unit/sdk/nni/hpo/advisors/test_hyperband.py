@@ -182,3 +182,12 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], text: str) -> None
 def test_name_of_the_budget_is_reserved() -> None:
     with pytest.raises(ValueError, match=r"TRIAL_BUDGET.*reserved in Hyperband"):
         AdvisorDriver(Hyperband(), {"TRIAL_BUDGET": SPACE["x"]})
+
+
+def test_defaults_are_the_documented_ones() -> None:
+    defaults, given = driver(), driver(R=60, eta=3)
+
+    jobs = [[job["parameters"] for job in host.request(60)] for host in (defaults, given)]
+
+    assert jobs[0] == jobs[1]
+    assert max(job["TRIAL_BUDGET"] for job in jobs[0]) == 60

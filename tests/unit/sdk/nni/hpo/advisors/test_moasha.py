@@ -33,3 +33,11 @@ def test_largest_budget_is_81_unless_it_is_given() -> None:
     budgets = {job["parameters"]["TRIAL_BUDGET"] for job in driver.request(90)}
 
     assert budgets == {1, 3, 9, 27, 81}
+
+
+def test_there_is_one_bracket_unless_more_are_given() -> None:
+    driver = AdvisorDriver(MOASHA(seed=0), SPACE)
+
+    budgets = {job["parameters"]["TRIAL_BUDGET"] for job in driver.request(90)}
+
+    assert budgets == {1}

@@ -20,7 +20,7 @@ SPACE = {
 
 
 def test_checkpoint_comes_back_to_the_same_algorithm_only(tmp_path: Path) -> None:
-    path = tmp_path / "new folder" / "algorithm.json"
+    path = tmp_path / "new" / "folder" / "algorithm.json"
     CheckpointFile(path, {"seed": 1}).save([3, 0], {"x": float("inf")})
 
     assert CheckpointFile(path, {"seed": 1}).load() == ([3, 0], {"x": float("inf")})

@@ -433,6 +433,10 @@ def test_digest_is_that_of_the_text_in_earlier_checkpoints() -> None:
     assert digest == zlib.crc32(text.encode(), 7)
 
 
+def test_command_that_changes_nothing_is_in_no_digest() -> None:
+    assert digest_with(7, {"op": "prepare", "position": [5, 0]}) == 7
+
+
 def cost_aware_proposals(*, timed: bool) -> list[Any]:
     """Return the parameters of nine trials, one after the other, that take ever longer."""
     commands: list[dict[str, Any]] = []

@@ -94,3 +94,10 @@ def test_wrong_option_ends_the_program_with_a_message(
         with_arguments(STRUCTURE, PARAMETERS, arguments)
 
     assert message in capsys.readouterr().err
+
+
+def test_option_is_not_shortened(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        with_arguments(STRUCTURE, PARAMETERS, ["--epo", "3"])
+
+    assert "unrecognized arguments: --epo" in capsys.readouterr().err

@@ -109,3 +109,15 @@ def test_steps_are_an_ordinal_unless_they_are_logarithmic() -> None:
     assert list(space["linear"].sequence) == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert isinstance(space["log"], ConfigSpace.UniformFloatHyperparameter)
     assert space["log"].log
+
+
+def test_default_of_a_choice_keeps_the_constraints() -> None:
+    space = {
+        "c": {"_type": "choice", "_value": ["a", "b"]},
+        "d": {"_type": "choice", "_value": ["a", "b"]},
+        "_constraints": [{"_forbid": {"c": "a", "d": "a"}}],
+    }
+
+    default = to_configspace(space).get_default_configuration()
+
+    assert contains(parse_space(space), parameters_of(space, dict(default)))

@@ -256,6 +256,10 @@ def test_domains_recognise_their_values(
     assert domain.check(value) == expected
 
 
+def test_canonical_text_has_sorted_keys_and_no_spaces() -> None:
+    assert canonical_json({"b": 1, "a": ["ä", None]}) == '{"a":["ä",null],"b":1}'
+
+
 @pytest.mark.parametrize(
     ("value", "plain"),
     [

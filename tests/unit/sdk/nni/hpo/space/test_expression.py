@@ -176,6 +176,12 @@ def test_deepest_parentheses_are_evaluated(inner: str) -> None:
     assert holds(text)
 
 
+@pytest.mark.parametrize("before", ["", "(a) + (a) + (a) + "])
+def test_parentheses_are_nested_at_most_fifty_deep(before: str) -> None:
+    with pytest.raises(ExpressionError, match="nested at most 50 deep"):
+        parse(before + "(" * 50 + "a" + ")" * 50 + " != 0", NAMES)
+
+
 def test_expression_too_deep_for_the_stack_is_an_error_of_the_expression() -> None:
     text = "(" * 48 + "not flag == (1 < -a ** 2 * 3 + 1)" + ")" * 48
     expression = parse(text, NAMES)
