@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent
 from svc_trial_runner.fleet.domain.decisions import decide
 from svc_trial_runner.fleet.domain.needs import PoolLimits, PoolPlatform
-from svc_trial_runner.fleet.domain.pool import BACK_OFF_LIMIT_S, Pool
+from svc_trial_runner.fleet.domain.pool import Pool
 from svc_trial_runner.fleet.domain.pool_events import (
     ActionFailed,
     ActionStarted,
@@ -40,6 +40,7 @@ from tests.support.fleet_pools import (
 )
 from tests.support.fleet_simulation import Faults, FleetSimulation, SimulatedPlatform
 
+BACK_OFF_LIMIT_S = 300.0
 JOIN_LIMIT_S = 120.0
 LEAVE_LIMIT_S = 20.0
 LOST_AFTER_S = 150.0

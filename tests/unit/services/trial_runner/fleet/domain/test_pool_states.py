@@ -270,3 +270,10 @@ def test_failed_launch_is_no_reason_while_no_slot_is_missing() -> None:
 
     assert before == "slurm: no route to host"
     assert pool_state(pool, 0.5).reason == ""
+
+
+def test_pool_without_a_need_has_no_agents_and_is_not_clean() -> None:
+    state = pool_state(Pool(INSTALLATION, POOL), 0.0)
+
+    assert (state.agents, state.cleaned, state.log_sequence) == ((), False, 0)
+    assert (state.last_number, state.ended_agent_s) == (0, 0.0)
