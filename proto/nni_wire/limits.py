@@ -28,6 +28,12 @@ SEARCH_SPACE_LIMIT_BYTES: Final = 16 * 1024 * 1024
 START_LIMIT_S: Final = 300.0
 """Longest start of the services of a machine, while they make progress."""
 
+START_SILENCE_LIMIT_S: Final = 60.0
+"""Longest time without progress in a start of the services of a machine."""
+
+START_WAIT_S: Final = START_LIMIT_S + 30.0
+"""How long a program waits for the services that it starts: a little more than their supervisor."""
+
 VALUE_DEPTH_LIMIT: Final = 30
 """Deepest nesting of a value.
 

@@ -27,15 +27,11 @@ from nni.experiment.errors import (
     ServiceFailedError,
     UnreachableError,
 )
-from nni_wire.limits import START_LIMIT_S
+from nni_wire.limits import START_LIMIT_S, START_SILENCE_LIMIT_S, START_WAIT_S
 
 _logger = logging.getLogger(__name__)
 
 SUPERVISOR_MODULE: Final = "svc_standalone"
-_START_TIMEOUT_S: Final = START_LIMIT_S + 30.0
-"""A little more than the supervisor gives its children."""
-_SLOW_START_S: Final = 60.0
-"""Longest time without progress that the supervisor gives its children."""
 _STOP_TIMEOUT_S: Final = 30.0
 _LOG_TAIL_LINES: Final = 15
 _READ_BYTES: Final = 65536
@@ -175,7 +171,7 @@ def supervisor_log() -> Path:
 
 
 def _ready_line(
-    fd: int, *, slow_s: float = _SLOW_START_S, limit_s: float = _START_TIMEOUT_S
+    fd: int, *, slow_s: float = START_SILENCE_LIMIT_S, limit_s: float = START_WAIT_S
 ) -> bytes:
     """Return what the supervisor wrote until its first newline, its end, or the time limit.
 

@@ -2,7 +2,7 @@
 
 import random as _random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from nni.mutable.errors import LegacyFormatError, SampleMissingError, SampleValidationError
@@ -387,6 +387,11 @@ class LabeledMutable(Mutable):
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
         """Return why a sample has no valid value for the label, `None` if it has one."""
+        given: object = sample
+        if not isinstance(given, Mapping):
+            return SampleValidationError(
+                f"a sample must be a dict of labels to values, got {given!r}"
+            ).inside(self.label)
         if self.label not in sample:
             return SampleMissingError.of(self.label, sample).inside(self.label)
         value = sample[self.label]

@@ -8,15 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nni_wire.limits import START_LIMIT_S
+from nni_wire.limits import START_WAIT_S
 from svc_common import environment
 from svc_common.entry_point import memory_file
 from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_standalone.endpoint import SUPERVISOR_LOCK, Endpoint, Lock, read_endpoint
 from svc_standalone.settings import NNI_HTTP_PORT
-
-START_TIMEOUT_S = START_LIMIT_S + 30.0
-"""A little more than the supervisor allows its children."""
 
 
 def up(home: Path, http_port: int = 0) -> Endpoint:
@@ -81,7 +78,7 @@ def down(home: Path) -> bool:
 def _read_line(reader: int) -> str:
     line = b""
     while b"\n" not in line:
-        readable, _, _ = select.select([reader], [], [], START_TIMEOUT_S)
+        readable, _, _ = select.select([reader], [], [], START_WAIT_S)
         if not readable:
             raise UnavailableError("the services are not ready in time; see the folder log")
         data = os.read(reader, 65536)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from nni_wire.folders import BUS_FOLDER
-from nni_wire.limits import START_LIMIT_S
+from nni_wire.limits import START_LIMIT_S, START_SILENCE_LIMIT_S
 from svc_common import environment
 from svc_common.errors import InvalidArgumentError
 
@@ -36,7 +36,7 @@ class Settings:
     """Port of page and REST on loopback; 0: a free one."""
     durability: Durability = Durability.POWER
     """What the bus's data survive."""
-    start_timeout_s: float = 60.0
+    start_timeout_s: float = START_SILENCE_LIMIT_S
     """Longest time of a start without progress: no service has become ready, and those that are not
     use no CPU time; in seconds."""
     start_limit_s: float = START_LIMIT_S

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nni_wire.limits import START_LIMIT_S
+from nni_wire.limits import START_LIMIT_S, START_WAIT_S
 from svc_common.errors import FailedPreconditionError
 from svc_standalone import launcher
 from svc_standalone.endpoint import SUPERVISOR_LOCK, Endpoint, Lock, write_endpoint
@@ -48,7 +48,7 @@ def supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o700)
         monkeypatch.setattr(sys, "executable", str(program))
-        monkeypatch.setattr(launcher, "START_TIMEOUT_S", 5.0)
+        monkeypatch.setattr(launcher, "START_WAIT_S", 5.0)
 
     return replace
 
@@ -132,7 +132,7 @@ def test_started_services_are_returned_and_no_descriptor_stays_open(
 
 
 def test_start_is_given_up_after_the_limit_of_the_services_alone() -> None:
-    assert launcher.START_TIMEOUT_S > START_LIMIT_S
+    assert START_WAIT_S > START_LIMIT_S
 
 
 def test_supervisor_that_ends_by_itself_was_not_up(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -144,6 +145,13 @@ def test_robust_default_ends_after_its_retries() -> None:
 def test_freeze_names_the_missing_label() -> None:
     with pytest.raises(SampleMissingError, match="no value for label 'b'"):
         space().freeze({"a": 1})
+
+
+@pytest.mark.parametrize("sample", [None, 3, "n", ["n"]])
+def test_what_is_no_dict_is_no_sample(sample: Any) -> None:
+    assert not space().contains(sample)
+    with pytest.raises(SampleValidationError, match="must be a dict of labels to values, got"):
+        space().freeze(sample)
 
 
 def test_sample_may_have_further_labels() -> None:
