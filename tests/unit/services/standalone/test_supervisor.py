@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -16,6 +17,7 @@ from svc_common import environment
 from svc_common.clock import ManualClock
 from svc_common.errors import FailedPreconditionError
 from svc_common.logs import configure
+from svc_common.messaging.bus_disk import has_halted
 from svc_standalone.children import Command
 from svc_standalone.settings import Settings
 from svc_standalone.supervisor import Supervisor
@@ -404,3 +406,98 @@ async def test_child_that_is_not_demanded_does_not_run(tmp_path: Path) -> None:
     assert set(facts) == before == {"bus", "manager"}
     await supervisor.stop()
     assert supervisor.pids() == {}
+
+
+async def test_child_is_restarted_for_ever_with_growing_delays(tmp_path: Path) -> None:
+    clock = ManualClock()
+    commands = {"bus": bus(), "manager": service("manager")}
+    supervisor = Supervisor(Settings(tmp_path), clock, commands)
+    await supervisor.start()
+    pid = supervisor.pids()["manager"]
+    os.kill(pid, signal.SIGKILL)
+    pid = await running_again(supervisor, "manager", pid)  # at once
+
+    for delay_s in (0.1, 0.5, 1.0, 2.0):
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: clock.sleepers == 1)
+        clock.advance(delay_s / 2)
+        assert clock.sleepers == 1
+        clock.advance(delay_s / 2)
+        pid = await running_again(supervisor, "manager", pid)
+
+    await supervisor.stop()
+
+
+async def test_children_that_are_ready_at_the_limit_have_started(tmp_path: Path) -> None:
+    settings = Settings(tmp_path, start_limit_s=0.0)
+    supervisor = Supervisor(settings, ManualClock(), {"bus": bus()})
+
+    assert await supervisor.start() == {"bus": {}}
+
+    await supervisor.stop()
+
+
+async def test_bus_reads_its_configuration_again_if_it_runs(tmp_path: Path) -> None:
+    code = (
+        "import os, signal; signal.pthread_sigmask(signal.SIG_BLOCK, {1}); open('begun', 'w');"
+        "signal.sigwait({1}); open('reloaded', 'w'); signal.pause()"
+    )
+    supervisor = make(tmp_path, python("bus", code, reports_ready=False))
+    supervisor.reload_bus()
+    await supervisor.start()
+    await until((tmp_path / "begun").exists)
+
+    supervisor.reload_bus()
+
+    await until((tmp_path / "reloaded").exists)
+    assert "bus" in supervisor.pids()
+    await supervisor.stop()
+
+
+async def test_bus_that_has_halted_is_shown_until_its_disk_can_be_written(tmp_path: Path) -> None:
+    code = (
+        "import os, signal\nif not os.path.exists('halted'):\n"
+        "    open('halted', 'w').close()\n    print('it halts', flush=True)\nsignal.pause()"
+    )
+    halting = replace(python("bus", code, reports_ready=False), halts=re.compile(rb"it halts"))
+    settings = Settings(tmp_path, health_every_s=0.01)
+    settings.store.touch()  # a file, in which nothing can be written
+    supervisor = Supervisor(settings, ManualClock(), {"bus": halting})
+    await supervisor.start()
+    before = supervisor.pids()["bus"]
+
+    await until(lambda: has_halted(settings.store))
+    assert supervisor.pids()["bus"] == before
+    settings.store.unlink()
+    settings.store.mkdir()
+
+    await running_again(supervisor, "bus", before)
+    assert not has_halted(settings.store)
+    await supervisor.stop()
+
+
+async def test_bus_is_stopped_after_the_services_and_nothing_stays_open(tmp_path: Path) -> None:
+    writes_pid = (
+        "import os, signal; open('new', 'w').write(str(os.getpid()));"
+        "os.rename('new', 'bus.pid'); signal.pause()"
+    )
+    looks = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {15})
+while not os.path.exists("bus.pid"):
+    pass
+os.write(int(os.environ["NNI_READY_FD"]), b'{"ready": true}\\n')
+signal.sigwait({15})
+os.kill(int(open("bus.pid").read()), 0)
+print("the bus runs")
+"""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    supervisor = make(
+        tmp_path, python("bus", writes_pid, reports_ready=False), python("manager", looks)
+    )
+    await supervisor.start()
+
+    await supervisor.stop()
+
+    assert (tmp_path / "log" / "manager.log").read_text() == "the bus runs\n"
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
