@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -582,3 +583,185 @@ def test_planned_agents_have_the_gpus_of_the_trials() -> None:
     list_agents(pool, "slurm", now_s=100.0)
 
     assert decide(pool, 100.0).actions == {"slurm": action}
+
+
+def test_pool_without_any_time_launches_nothing() -> None:
+    pool = opened_pool(need(waiting=1, limits=PoolLimits(max_agent_s=0.0)))
+
+    assert decide(pool, 0.0).actions == {}
+
+
+def test_trials_of_silent_and_leaving_agents_get_no_second_slot() -> None:
+    pool = opened_pool(need(waiting=2))
+    names = launch(pool)
+    join(pool, *names, trials=1)
+    pool.apply(NeedChanged(need(running=2, sequence=2)), 0.0)
+    pool.apply(DrainSent((names[0],)), 19.0)
+    pool.apply(PresenceReceived(names[0], 1, draining=True), 19.0)
+
+    assert launched_numbers(decide(pool, 25.0)) == {}
+
+
+def test_order_that_was_sent_at_the_start_of_the_clock_is_repeated() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    join(pool, name)
+    pool.apply(DrainSent((name,)), 0.0)
+
+    assert decide(pool, 4.5).drains == ()
+    assert decide(pool, 5.0).drains == (name,)
+
+
+def test_agent_that_is_idle_for_the_longest_time_drains_first() -> None:
+    pool = opened_pool(need(waiting=2))
+    join(pool, *launch(pool), trials=1)
+    pool.apply(PresenceReceived(agent(2), 0), 0.0)
+    pool.apply(PresenceReceived(agent(1), 0), 0.5)
+    lowered = need(waiting=1, limits=PoolLimits(max_agents=1), sequence=2)
+    pool.apply(NeedChanged(lowered), 1.0)
+
+    assert decide(pool, 1.0).drains == (agent(2),)
+
+
+def test_least_number_of_agents_stays_and_the_other_idle_ones_drain() -> None:
+    limits = PoolLimits(min_agents=1, idle_s=5.0)
+    pool = opened_pool(need(waiting=3, limits=limits))
+    join(pool, *launch(pool))
+    pool.apply(NeedChanged(need(limits=limits, sequence=2)), 0.0)
+
+    assert decide(pool, 5.0).drains == (agent(1), agent(2))
+
+
+def test_idle_agent_stays_while_a_trial_waits() -> None:
+    pool = opened_pool(need(waiting=1, limits=PoolLimits(idle_s=5.0)))
+    join(pool, *launch(pool))
+
+    assert decide(pool, 10.0).drains == ()
+
+
+def test_closed_pool_cleans_what_an_earlier_process_may_have_left() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    pool.apply(StateRestored((), last_number=1), 0.0)
+    pool.apply(NeedChanged(need(closed=True)), 0.0)
+
+    assert decide(pool, 0.0).actions == {"slurm": CleanPlatform()}
+
+
+def test_closed_pool_waits_for_the_last_trials_as_long_as_for_an_idle_agent() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    join(pool, name, trials=1)
+    pool.apply(NeedChanged(need(closed=True, sequence=2)), 0.0)
+    pool.apply(DrainSent((name,)), 5.0)
+
+    before = decide(pool, 24.5)
+
+    assert (before.actions, before.wake_s) == ({}, 25.0)
+    assert decide(pool, 25.0).actions == {"slurm": CleanPlatform()}
+
+
+def test_platform_is_asked_when_an_agent_has_been_missing_for_long() -> None:
+    pool = opened_pool(need(waiting=1))
+    launch(pool, 10.0)
+    list_agents(pool, "slurm", now_s=20.0)
+
+    before = decide(pool, 39.5)
+
+    assert (before.actions, before.wake_s) == ({}, 40.0)
+    assert decide(pool, 40.0).actions == {"slurm": ListAgents()}
+
+
+def test_agent_that_leaves_is_ended_if_its_platform_still_has_it() -> None:
+    pool = opened_pool(need(running=1))
+    (name,) = launch(pool)
+    join(pool, name, trials=1)
+    pool.apply(PresenceReceived(name, 0, draining=True, leaving=True), 5.0)
+    list_agents(pool, "slurm", PlatformAgent(name, AgentPhase.RUNNING), now_s=20.0)
+    ends = TerminateAgents((name,))
+
+    assert ends not in decide(pool, 24.5).actions.values()
+    assert ends in decide(pool, 25.0).actions.values()
+
+
+def test_agent_of_the_least_number_waits_in_the_queue_though_no_trial_waits() -> None:
+    pool = opened_pool(need(limits=PoolLimits(min_agents=1, idle_s=5.0)))
+    (name,) = launch(pool)
+    list_agents(pool, "slurm", PlatformAgent(name, AgentPhase.PENDING), now_s=100.0)
+
+    assert decide(pool, 100.0).actions == {}
+
+
+def test_agent_leaves_the_queue_after_the_idle_time_and_stays_if_it_has_a_machine() -> None:
+    pool = opened_pool(need(waiting=2))
+    first, second = launch(pool)
+    pool.apply(NeedChanged(need(sequence=2)), 0.0)
+    for now_s in (59.5, 60.0):
+        list_agents(
+            pool,
+            "slurm",
+            PlatformAgent(first, AgentPhase.PENDING),
+            PlatformAgent(second, AgentPhase.STARTING),
+            now_s=now_s,
+        )
+        expected = {} if now_s < 60.0 else {"slurm": TerminateAgents((first,))}
+        assert decide(pool, now_s).actions == expected
+
+
+def test_agent_whose_launch_has_failed_leaves_its_share_to_the_next_platform() -> None:
+    pool = opened_pool(need(1, 0, "remote", "slurm"))
+    action = decide(pool, 0.0).actions["remote"]
+    pool.apply(ActionStarted("remote", action), 0.0)
+    busy = decide(pool, 0.0)
+    pool.apply(ActionFailed("remote", action, "cut"), 0.0)
+
+    assert launched_numbers(busy) == {}
+    assert launched_numbers(decide(pool, 0.5)) == {"slurm": [2]}
+
+
+def queued_beside(capacity: int) -> Pool:
+    """Return a pool with two trials, an agent in a queue, and a platform of this capacity."""
+    pool = opened_pool(need(1, 0, "slurm", "local"))
+    (name,) = launch(pool)
+    list_agents(pool, "slurm", PlatformAgent(name, AgentPhase.PENDING), now_s=40.0)
+    list_agents(pool, "local", capacity=capacity, now_s=40.0)
+    pool.apply(NeedChanged(need(2, 0, "slurm", "local", sequence=2)), 40.0)
+    return pool
+
+
+def test_long_queue_grows_where_no_other_platform_has_room() -> None:
+    assert launched_numbers(decide(queued_beside(0), 40.0)) == {"slurm": [2]}
+    assert launched_numbers(decide(queued_beside(1), 40.0)) == {"local": [2]}
+
+
+def test_platform_that_is_not_listed_yet_counts_as_one_machine() -> None:
+    wanted = need(20, 0, "remote", "slurm", slots=None, concurrency=20)
+    pool = Pool(INSTALLATION, POOL)
+    pool.apply(NeedChanged(wanted), 0.0)
+    pool.apply(ActionStarted("remote", OpenPlatform()), 0.0)
+    pool.apply(PlatformOpened("remote"), 0.0)
+    list_agents(pool, "remote", capacity=3)
+
+    action = decide(pool, 0.0).actions["remote"]
+
+    assert isinstance(action, LaunchAgents)
+    assert [one.slots for one in action.agents] == [5, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "running", "least", "repeated"),
+    [(0, 0, 0, False), (1, 1, 0, True), (1, 0, 1, True), (0, 1, 0, True), (0, 0, 1, True)],
+)
+def test_failed_launch_is_repeated_while_there_is_a_demand(
+    waiting: int, running: int, least: int, *, repeated: bool
+) -> None:
+    pool = opened_pool(need(waiting=1))
+    action = decide(pool, 0.0).actions["slurm"]
+    pool.apply(ActionStarted("slurm", action), 0.0)
+    pool.apply(ActionFailed("slurm", action, "cut"), 0.0)
+    limits = PoolLimits(min_agents=least)
+    pool.apply(NeedChanged(need(waiting, running, limits=limits, sequence=2)), 10.0)
+    list_agents(pool, "slurm", now_s=10.0)
+
+    numbers = launched_numbers(decide(pool, 10.0)).get("slurm", [])
+
+    assert (1 in numbers) is repeated

@@ -49,7 +49,8 @@ def test_agent_passes_through_its_states() -> None:
 
     pool.apply(PresenceReceived(agent(1), 0), 1.0)
     assert status(pool, 2.0) == [AgentStatus.RUNNING]
-    assert status(pool, 60.0) == [AgentStatus.SILENT]
+    assert status(pool, 20.5) == [AgentStatus.RUNNING]
+    assert status(pool, 21.0) == [AgentStatus.SILENT]
 
     pool.apply(DrainSent((agent(1),)), 2.0)
     assert status(pool, 2.0) == [AgentStatus.DRAINING]
