@@ -198,3 +198,12 @@ def test_configurations_near_a_result_keep_the_constraints() -> None:
 
     assert max(values) < 0.5
     assert min(values) < 0.45
+
+
+def test_place_beyond_all_numbers_counts_as_the_middle() -> None:
+    least = 1e-308  # a result at 1e10 is more deviations away than a float can tell
+    tuner = taught({"x": {"_type": "normal", "_value": [0, least]}}, [({"x": 1e10}, 1.0)])
+
+    values = sorted(drawn(tuner, "x", 100))
+
+    assert abs(values[50]) < least

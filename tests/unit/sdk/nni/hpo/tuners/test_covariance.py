@@ -118,6 +118,18 @@ def test_goes_on_from_its_state() -> None:
     assert left.options.tolist() == right.options.tolist()
 
 
+def test_state_of_another_population_replaces_the_rates() -> None:
+    first, other = (Covariance(np.full(3, 0.5), np.zeros(3), [], size) for size in (12, 6))
+    generation = [first.draw(np.random.default_rng(seed)) for seed in range(12)]
+
+    other.load_state(json.loads(json.dumps(first.state())))
+    for distribution in (first, other):
+        distribution.tell(generation)
+
+    assert first.state()["generation"] == 1
+    assert other.state() == first.state()
+
+
 def tutorial_rates(n: int, population: int) -> Rates:
     """Return weights and rates by table 1 of the tutorial, one number after the other."""
     raw = [math.log((population + 1) / 2) - math.log(i + 1) for i in range(population)]

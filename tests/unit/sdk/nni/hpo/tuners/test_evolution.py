@@ -283,3 +283,14 @@ def test_space_without_parameters_has_one_configuration() -> None:
     finish(tuner, 0, 1.0)
 
     assert tuner.generate_parameters(1) == {}
+
+
+def test_child_has_another_option_than_its_parent() -> None:
+    for seed in range(8):
+        tuner = EvolutionTuner("minimize", 1, seed)
+        tuner.update_search_space({"c": {"_type": "choice", "_value": ["a", "b"]}})
+        parent = tuner.generate_parameters(0)
+        finish(tuner, 0, 1.0)
+
+        # Eight draws are all the old option with a chance of 1 in 256.
+        assert tuner.generate_parameters(1) != parent

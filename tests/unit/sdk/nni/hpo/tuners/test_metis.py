@@ -64,6 +64,18 @@ def test_proposes_the_predicted_optimum_without_candidates() -> None:
     assert tuner.generate_parameters(99)["x"] == pytest.approx(0.42, abs=0.01)
 
 
+def test_best_prediction_of_a_short_list_is_proposed_whatever_the_seed() -> None:
+    found = set()
+    for seed in range(4):
+        tuner = MetisTuner("minimize", no_candidates=True, seed=seed)
+        tuner.update_search_space({"n": {"_type": "randint", "_value": [0, 30]}})
+        for number in range(0, 30, 2):
+            tuner.receive_trial_result(number, {"n": number}, (number - 11) ** 2)
+        found.add(tuner.generate_parameters(99)["n"])
+
+    assert found == {11}
+
+
 def test_predicted_optimum_may_lie_where_nothing_was_measured() -> None:
     results = [(x, value) for x, value in hollow(30) if abs(x - 0.42) > 0.25]
     tuner = taught(MetisTuner("minimize", no_candidates=True, seed=0), results)

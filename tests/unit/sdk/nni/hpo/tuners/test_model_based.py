@@ -266,3 +266,23 @@ def test_failures_outside_a_new_space_are_dropped() -> None:
     tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 0.5]}})
 
     assert tuner.state()["failed"] == [[{"x": 0.25}, 0]]
+
+
+def test_nothing_is_prepared_without_a_space() -> None:
+    tuner = GPTuner("minimize", seed=1)
+
+    tuner.prepare_parameters()
+
+    assert tuner.generate_parameters(0) == {}
+
+
+def test_point_that_is_prepared_is_not_chosen_again() -> None:
+    tuner, other = (tuner_of(LINE, 1) for _ in range(2))
+    for each in (tuner, other):
+        each.receive_trial_result(0, {"x": 0.25}, 1.0)
+
+    tuner.prepare_parameters()
+    tuner.prepare_parameters()
+
+    assert tuner.generate_parameters(1) == other.generate_parameters(1)
+    assert tuner.generate_parameters(2) == other.generate_parameters(2)
