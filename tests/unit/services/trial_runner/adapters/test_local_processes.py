@@ -1,5 +1,6 @@
 import asyncio
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -13,10 +14,10 @@ import pytest_asyncio
 from svc_common.storage.shared_mounts import MOUNT_MARK, MOUNT_VARIABLE
 from svc_trial_runner.adapters.agent_folder import trial_sdk_folder
 from svc_trial_runner.adapters.local_processes import LocalProcesses
-from svc_trial_runner.adapters.process_table import read_entry
+from svc_trial_runner.adapters.process_table import identity_of, read_entry
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.command import parse_python_command
-from svc_trial_runner.ports import LaunchRequest, TrialProcess
+from svc_trial_runner.ports import LaunchError, LaunchRequest, TrialProcess
 
 WAIT_S = 30.0
 PYTHON = str(Path(sys.executable).parent)
@@ -381,3 +382,173 @@ async def test_processes_that_start_trials_outlive_term(stage: Stage, tmp_path: 
     ends = [await asyncio.wait_for(process.ended, WAIT_S) for process in running]
     assert ends == [signal.SIGTERM, signal.SIGTERM]
     assert await stage.run("true", tmp_path, BASE) == (False, 0)
+
+
+async def test_interpreter_that_has_worked_is_replaced_after_each_accident(
+    stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text("pass")
+
+    for count in range(1, 5):
+        assert await stage.run("python3 t.py", tmp_path, BASE) == (True, 0)
+        assert len(stage.servers) == count
+        os.kill(stage.servers[-1].pid, signal.SIGKILL)
+        await asyncio.wait_for(until_no_interpreter(stage), WAIT_S)
+
+
+async def until_no_interpreter(stage: Stage) -> None:
+    while True:
+        if not stage.processes.warm_count:
+            return
+        await asyncio.sleep(0.001)  # another process: nothing to await here
+
+
+async def test_trials_of_one_interpreter_have_their_own_environments(
+    stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text(
+        "import os, sys; sys.exit(10 * int(os.environ.get('A', 0)) + int(os.environ.get('B', 0)))"
+    )
+
+    ends = [
+        await stage.run("python3 t.py", tmp_path, base(**variables))
+        for variables in ({"A": "1"}, {"B": "2"}, {"A": "3", "B": "4"}, {})
+    ]
+
+    assert ends == [(True, status << 8) for status in (10, 2, 34, 0)]
+    assert len(stage.servers) == 1
+
+
+async def test_interpreter_with_a_trial_is_not_idle(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import time; time.sleep(600)")
+    process = await launch(stage, "python3 t.py", tmp_path)
+
+    stage.processes.release_idle(0)
+
+    assert stage.processes.warm_count == 1
+    assert not process.ended.done()
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["goes on", "ends"])
+async def test_released_folder_keeps_interpreters_whose_trials_go_on(
+    stage: Stage, tmp_path: Path, ends: bool
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for folder in (tmp_path, other):
+        (folder / "t.py").write_text("import time; time.sleep(600)")
+    process = await launch(stage, "python3 t.py", tmp_path)
+    await launch(stage, "python3 t.py", other)
+
+    stage.processes.release(str(tmp_path), [process.identity.pid] if ends else [])
+
+    assert stage.processes.warm_count == (1 if ends else 2)
+    assert not process.ended.done()
+    await stage.processes.aclose()
+    assert process.ended.done()
+    assert stage.processes.warm_count == 0
+
+
+async def test_released_folder_is_used_again(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("pass")
+    for _ in range(2):
+        assert await stage.run("python3 t.py", tmp_path, BASE) == (True, 0)
+        assert await stage.run("exit 3", tmp_path, BASE) == (False, 3 << 8)
+
+        stage.processes.release(str(tmp_path))
+
+        assert stage.processes.warm_count == 0
+    assert len(stage.servers) == 3  # two interpreters and one spawner
+
+
+async def test_interpreter_is_looked_for_again_after_a_release(
+    stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text("pass")
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    results = [await stage.run("python3.99 t.py", tmp_path, environment)]
+    (tmp_path / "python3.99").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tmp_path / "python3.99").chmod(0o755)
+
+    results.append(await stage.run("python3.99 t.py", tmp_path, environment))
+    stage.processes.release("another folder")
+    results.append(await stage.run("python3.99 t.py", tmp_path, environment))
+    stage.processes.release(str(tmp_path))
+    results.append(await stage.run("python3.99 t.py", tmp_path, environment))
+
+    assert results == [(False, 127 << 8), (False, 0), (False, 0), (True, 0)]
+
+
+async def test_isolated_trial_that_cannot_start_leaves_no_starter(
+    stage: Stage, tmp_path: Path
+) -> None:
+    ended: list[ProcessIdentity] = []
+    begun: list[ProcessIdentity] = []
+    stage.processes = LocalProcesses(None, begun.append, os.getpid(), on_server_end=ended.append)
+
+    with pytest.raises(LaunchError):
+        await launch(stage, "true", tmp_path / "missing", isolated=True)
+
+    assert len(begun) == 1
+    assert ended == begun
+
+
+@pytest.mark.parametrize("command", ["python3 t.py", "sleep 600"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_trial_is_ended_by_a_signal(
+    stage: Stage, tmp_path: Path, command: str, number: signal.Signals
+) -> None:
+    (tmp_path / "t.py").write_text("import time; time.sleep(600)")
+    process = await launch(stage, command, tmp_path)
+    assert stage.processes.has_leftovers(process)
+    end = stage.processes.terminate if number == signal.SIGTERM else stage.processes.kill
+
+    end(process, "token of t")
+
+    assert await asyncio.wait_for(process.ended, WAIT_S) == number
+    assert not stage.processes.has_leftovers(process)
+    assert stage.processes.kill_orphans(None) == 0
+
+
+async def test_end_of_an_adopted_trial_is_passed_to_its_starter(
+    stage: Stage, tmp_path: Path
+) -> None:
+    plain = await launch(stage, "sleep 600", tmp_path, "plain")
+    alone = await launch(stage, "sleep 600", tmp_path, "alone", isolated=True)
+
+    for status, process in enumerate((plain, alone)):
+        stage.processes.orphan_ended(process.identity.pid, status << 8)
+        assert await asyncio.wait_for(process.ended, WAIT_S) == status << 8
+
+
+async def test_closed_launcher_has_ended_all_trials_and_starters(
+    stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text("import time; time.sleep(600)")
+    trials = [
+        await launch(stage, "python3 t.py", tmp_path, "warm"),
+        await launch(stage, "sleep 600", tmp_path, "plain"),
+        await launch(stage, "sleep 600", tmp_path, "alone", isolated=True),
+    ]
+
+    await stage.processes.aclose()
+
+    assert [process.ended.done() for process in trials] == [True] * 3
+    assert [identity_of(server.pid) for server in stage.servers] == [None] * 3
+    assert await stage.run("true; exit 0", tmp_path, BASE) == (False, 0)
+
+
+async def test_command_line_of_a_warm_trial_is_the_one_that_was_written(
+    stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text(
+        "import json, sys\n"
+        "words = open('/proc/self/cmdline').read().rstrip('\\0')\n"
+        "json.dump([words, sys.stdout.write_through], open('shown', 'w'))\n"
+    )
+    shown = []
+    for command in ("python3 t.py a", "python3 -u t.py"):
+        assert await stage.run(command, tmp_path, BASE) == (True, 0)
+        shown.append(json.loads((tmp_path / "shown").read_text()))
+
+    assert shown == [["python3 t.py a", False], ["python3 -u t.py", True]]
