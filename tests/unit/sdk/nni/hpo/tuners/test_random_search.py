@@ -22,6 +22,16 @@ def test_results_change_nothing() -> None:
         assert silent.generate_parameters(parameter_id) == parameters
 
 
+def test_proposals_are_draws_of_the_space_that_differ() -> None:
+    tuner = RandomTuner(seed=1)
+    tuner.update_search_space(SPACE)
+
+    found = [tuner.generate_parameters(number)["x"] for number in range(20)]
+
+    assert len(set(found)) == 20
+    assert all(0 <= x <= 1 for x in found)
+
+
 def test_may_be_asked_early() -> None:
     assert RandomTuner.lookahead
 
