@@ -56,8 +56,10 @@ def folder(member: int, step: int) -> str:
     return str(ROOT / str(member) / str(step))
 
 
-def test_factor_of_nni_3_stands_for_the_factors_above_and_below_one() -> None:
-    one, other = ready(factor=0.2), ready(factors=(1.2, 0.8), factor=None)
+@pytest.mark.parametrize("seed", range(4))
+def test_factor_of_nni_3_stands_for_the_factors_above_and_below_one(seed: int) -> None:
+    one = ready(seed=seed, factor=0.2)
+    other = ready(seed=seed, factors=(1.2, 0.8), factor=None)
 
     for tuner in (one, other):
         for number, _ in enumerate(asked(tuner, range(10))):
