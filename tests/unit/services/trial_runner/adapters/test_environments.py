@@ -65,3 +65,27 @@ async def test_link_and_pipe_in_the_place_of_the_file_are_refused(tmp_path: Path
     for name in ("link.json", "pipe.json"):
         with pytest.raises(LaunchError, match="cannot be read"):
             await environments().load(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("interpreter", [{}, {"interpreter": ""}, {"interpreter": None}])
+async def test_file_without_an_interpreter_has_none(
+    tmp_path: Path, interpreter: dict[str, str | None]
+) -> None:
+    path = tmp_path / "e.json"
+    path.write_text(json.dumps({"environment": {"A": 1}, **interpreter}))
+
+    loaded = await environments().load(str(path))
+
+    assert (loaded.variables, loaded.interpreter) == ({"A": "1"}, None)
+
+
+async def test_cache_has_a_limit(tmp_path: Path) -> None:
+    known = environments()
+    paths = [write(tmp_path / f"{number}.json", A="b") for number in range(65)]
+    first = [await known.load(path) for path in paths[:64]]
+    assert await known.load(paths[0]) is first[0]
+
+    last = await known.load(paths[64])
+
+    assert await known.load(paths[64]) is last
+    assert await known.load(paths[0]) is not first[0]

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,23 @@ def test_name_that_leaves_the_folder_is_refused(tmp_path: Path, name: str) -> No
 
     with pytest.raises(UnavailableError):
         ForwardedSockets(tmp_path).bus()
+
+
+def test_link_is_left_alone_while_the_connection_lasts(tmp_path: Path) -> None:
+    sockets = ForwardedSockets(tmp_path)
+    connect(tmp_path, "c1")
+    sockets.bus()
+    before = (tmp_path / "manager.sock").lstat().st_ino
+
+    sockets.bus()
+
+    assert (tmp_path / "manager.sock").lstat().st_ino == before
+
+
+def test_draft_that_an_earlier_process_has_left_is_replaced(tmp_path: Path) -> None:
+    connect(tmp_path, "c1")
+    (tmp_path / f".manager.sock.{os.getpid()}").write_text("left")
+
+    ForwardedSockets(tmp_path).bus()
+
+    assert (tmp_path / "manager.sock").readlink() == Path("c1/manager.sock")

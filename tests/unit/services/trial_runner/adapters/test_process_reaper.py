@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+import signal
 import subprocess
 import sys
 import uuid
@@ -100,3 +101,17 @@ async def test_reaper_passes_on_the_status_of_each_child() -> None:
 
     # Other tests of this process may have left children, which are reaped as well.
     assert [ended[child] for child in children] == [0, 7]
+
+
+async def test_closed_reaper_leaves_children_to_their_parent() -> None:
+    reaper = Reaper()
+    ended: list[int] = []
+    reaper.on_end(lambda pid, _: ended.append(pid))
+    reaper.close()
+
+    with subprocess.Popen(["true"]) as child:  # noqa: ASYNC220 - milliseconds
+        status = child.wait()
+    await asyncio.sleep(0)
+
+    assert (status, ended) == (0, [])
+    assert signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
