@@ -91,6 +91,16 @@ def test_explores_where_least_is_known() -> None:
     assert 0.5 < tuner.generate_parameters(99)["x"] < 0.95
 
 
+@pytest.mark.parametrize(("probability", "low", "high"), [(1, 0.5, 0.95), (0, 0.0, 0.2)])
+def test_probability_decides_between_a_gap_and_the_good_results(
+    probability: float, low: float, high: float
+) -> None:
+    results = [(x / 40, (x / 40 - 0.1) ** 2) for x in range(16)] + [(0.97, 0.75), (1.0, 0.8)]
+    tuner = taught(MetisTuner("minimize", exploration_probability=probability, seed=0), results)
+
+    assert low < tuner.generate_parameters(99)["x"] < high
+
+
 def test_exploiting_candidate_is_near_good_results() -> None:
     tuner = taught(MetisTuner("minimize", exploration_probability=0, seed=0), hollow(30))
 
