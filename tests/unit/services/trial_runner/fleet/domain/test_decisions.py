@@ -765,3 +765,18 @@ def test_failed_launch_is_repeated_while_there_is_a_demand(
     numbers = launched_numbers(decide(pool, 10.0)).get("slurm", [])
 
     assert (1 in numbers) is repeated
+
+
+def test_limit_of_agents_holds_for_many_waiting_trials() -> None:
+    pool = opened_pool(need(waiting=5, limits=PoolLimits(max_agents=2)))
+
+    assert launched_numbers(decide(pool, 0.0)) == {"slurm": [1, 2]}
+
+
+def test_fleet_wakes_when_one_agent_alone_has_used_up_the_time() -> None:
+    pool = opened_pool(need(waiting=1, limits=PoolLimits(max_agent_s=100.0)))
+    names = launch(pool)
+    for now_s in (0.0, 90.0):
+        join(pool, *names, trials=1, now_s=now_s)
+
+    assert decide(pool, 90.0).wake_s == 100.0
