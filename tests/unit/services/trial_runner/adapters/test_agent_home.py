@@ -1,3 +1,6 @@
+import errno
+import fcntl
+import os
 import stat
 from pathlib import Path
 
@@ -59,3 +62,47 @@ def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(FailedPreconditionError, match=r"file/one.*cannot be used"):
         AgentHome(tmp_path / "file/one").open()
+
+
+def test_folder_without_an_authority_has_only_its_private_lock(tmp_path: Path) -> None:
+    home = AgentHome(tmp_path / "one")
+    home.open()
+
+    (lock,) = (tmp_path / "one").iterdir()
+    assert stat.S_IMODE(lock.stat().st_mode) == 0o600
+    home.close(remove=False)
+
+
+def refuse_locks(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Let each lock of a file fail with an error of the operating system."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_file_system_without_locks_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    refuse_locks(monkeypatch, number)
+    home = AgentHome(tmp_path / "one")
+
+    home.open()
+    home.close(remove=True)
+
+    assert not (tmp_path / "one").exists()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EWOULDBLOCK])
+def test_lock_that_fails_refuses_the_folder_and_leaves_no_descriptor_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    refuse_locks(monkeypatch, number)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    with pytest.raises(FailedPreconditionError):
+        AgentHome(tmp_path / "one").open()
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

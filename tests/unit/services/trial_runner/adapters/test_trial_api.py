@@ -99,3 +99,13 @@ def test_warm_interpreter_may_preload_the_library_of_the_bundle(tmp_path: Path) 
 
     assert Path(file) == tmp_path / "api/packages/nni/__init__.py"
     assert installed
+
+
+def test_draft_that_an_ended_agent_has_left_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "api/packages").mkdir(parents=True)
+    (tmp_path / "api/packages/.nni").symlink_to("nowhere")
+
+    write_trial_api(tmp_path / "api", api := library(tmp_path / "bundle", "bundle"))
+
+    assert (tmp_path / "api/packages/nni").resolve() == api
+    assert [path.name for path in (tmp_path / "api/packages").iterdir()] == ["nni"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,15 @@ def test_damaged_entry_is_set_aside(tmp_path: Path, content: bytes) -> None:
 
     assert spool.inherited() == [ONE]
     assert not (tmp_path / "bad.json").exists()
+
+
+@pytest.mark.parametrize("older", [ONE, TWO])
+def test_oldest_upload_comes_first(tmp_path: Path, older: FinishedTrial) -> None:
+    spool = DirectoryUploadSpool(tmp_path)
+    for trial in (ONE, TWO):
+        spool.add(trial)
+        (file,) = tmp_path.glob(f"*-{trial.trial_id}-*")
+        moment = 1 if trial == older else 2
+        os.utime(file, ns=(moment, moment))
+
+    assert spool.inherited()[0] == older

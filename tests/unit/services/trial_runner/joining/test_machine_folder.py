@@ -91,3 +91,15 @@ def test_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(FailedPreconditionError, match="--folder"):
         MachineFolder(tmp_path / "file" / "pool")
+
+
+def test_looks_at_locks_leave_no_descriptor_open(tmp_path: Path) -> None:
+    folder = MachineFolder(tmp_path / "pool")
+    home = AgentHome(folder.agent("running"))
+    home.open()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    folder.agent("new")
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    home.close(remove=False)
