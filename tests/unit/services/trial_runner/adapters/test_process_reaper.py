@@ -115,3 +115,22 @@ async def test_closed_reaper_leaves_children_to_their_parent() -> None:
 
     assert (status, ended) == (0, [])
     assert signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
+
+
+async def test_reaper_returns_while_other_children_run() -> None:
+    reaper = Reaper()
+    ended: asyncio.Queue[int] = asyncio.Queue()
+    reaper.on_end(lambda pid, _: ended.put_nowait(pid))
+    running = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})  # noqa: ASYNC221 - not waited for
+    child = os.posix_spawn("/bin/sh", ["sh", "-c", "exit"], {})  # noqa: ASYNC221 - not waited for
+    seen = []
+    try:
+        async with asyncio.timeout(30):
+            while child not in seen:
+                seen.append(await ended.get())
+    finally:
+        reaper.close()
+        os.kill(running, signal.SIGKILL)
+        os.waitpid(running, 0)  # noqa: ASYNC222 - it has ended
+
+    assert 0 not in seen
