@@ -68,7 +68,6 @@ class AdvisorAlgorithmDriver:
 
     def update_search_space(self, search_space: object) -> None:
         """Replace the search space; exceptions are reported and skipped."""
-        self._exhausted = False
         self._handle(CommandType.UpdateSearchSpace, search_space)
 
     def generate(self, parameter_ids: list[int]) -> Suggestions:

@@ -132,6 +132,15 @@ def test_of_one_objective_those_beyond_a_limit_are_one_to_two_spreads_above_the_
     assert 7 <= near < far <= 9  # the worst is 5, the spread 2
 
 
+def test_beyond_a_limit_is_worse_where_all_within_are_zero() -> None:
+    scalarizer = Scalarizer(objectives_of({"a": "minimize"}, LIMITED), vector=False)
+    values(scalarizer, *({"a": 0, "cost": 1} for _ in range(3)))
+
+    near, far = values(scalarizer, {"a": -5, "cost": 10.001}, {"a": -5, "cost": 1e9})
+
+    assert 1 <= near < far <= 2  # a spread of 1 in place of none
+
+
 @pytest.mark.parametrize(
     ("modes", "limits", "vector", "expected"),
     [

@@ -168,6 +168,22 @@ def test_restored_study_proposes_the_same() -> None:
     assert play(study, 6) == play(again, 6)
 
 
+def test_state_replaces_the_results_that_the_search_knew() -> None:
+    first, again = (TransferProposer([earlier(1)], MINIMIZED, 0) for _ in range(2))
+    places = [(0.0, 0.0), (0.1, 0.3), (0.7, 0.9), (0.8, 0.8), (0.85, 0.75), (0.3, 0.1)]
+    for proposer, sign in ((first, 1.0), (again, -1.0)):
+        proposer.update_search_space(parse_space(SPACE, algorithm="test"))
+        for x, y in places:
+            proposer.learn({"x": x, "y": y}, sign * loss({"x": x, "y": y}))
+    assert [again.propose([]) for _ in range(5)] == [None] * 5
+
+    again.load_state(json.loads(json.dumps(first.state())))
+
+    proposals = [first.propose([]) for _ in range(5)]
+    assert any(proposals)
+    assert [again.propose([]) for _ in range(5)] == proposals
+
+
 def test_finite_space_is_searched_without_repetition() -> None:
     space = {"x": {"_type": "choice", "_value": list(range(8))}}
     known = [{"parameter": {"x": x}, "value": -x} for x in range(8)]
