@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,14 +12,18 @@ from svc_common.clock import ManualClock
 from svc_common.lifecycle import Service
 from svc_common.messaging.memory import InMemoryBus
 from svc_trial_runner.adapters.gpu_devices import NvmlGpuDevices
+from svc_trial_runner.adapters.local_processes import LocalProcesses
 from svc_trial_runner.agent.agent import RENEW_EVERY_S
+from svc_trial_runner.agent.presence import PRESENCE_EVERY_S
 from svc_trial_runner.agent_settings import ConnectionKind, ConnectionSettings
 from svc_trial_runner.app import (
     _gpu_source,
     _open_dependencies,
     _renew_for_ever,
     _stop_when_drained,
+    _tidy_for_ever,
 )
+from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.domain.tasks import BlobKey
@@ -101,3 +107,39 @@ async def test_agent_of_a_fleet_loads_values_through_the_manager(
 
     assert loaded == [1, 2]
     assert made.platform == "slurm"
+
+
+class RecordingProcesses(LocalProcesses):
+    """Launcher that notes what is tidied."""
+
+    def __init__(self) -> None:
+        super().__init__(None, lambda _: None, os.getpid())
+        self.calls: list[str] = []
+
+    def release_idle(self, idle_s: float) -> None:
+        self.calls.append(f"release after {idle_s:g} s")
+
+    def continue_stopped(self) -> None:
+        self.calls.append("continue")
+
+
+async def test_idle_interpreters_are_released_and_stopped_ones_continued_every_time(
+    bench: Bench,
+) -> None:
+    clock, processes = ManualClock(), RecordingProcesses()
+    dependencies = replace(bench.dependencies, processes=ReusedProcesses(processes, 60.0))
+    tidying = asyncio.ensure_future(_tidy_for_ever(dependencies, clock))
+    await asyncio.sleep(0)
+    clock.advance(PRESENCE_EVERY_S / 2)
+    await asyncio.sleep(0)
+    assert processes.calls == []
+    clock.advance(PRESENCE_EVERY_S / 2)
+    for _ in range(2):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        clock.advance(PRESENCE_EVERY_S)
+    await asyncio.sleep(0)
+
+    tidying.cancel()
+    await asyncio.gather(tidying, return_exceptions=True)
+    assert processes.calls == ["release after 600 s", "continue"] * 3
