@@ -90,3 +90,69 @@ async def test_pool_without_a_need_has_none() -> None:
 
     with pytest.raises(RuntimeError, match="no need"):
         _ = controller.need
+
+
+async def turns_of_the_loop() -> None:
+    """Let the loop turn more often than a step of the control takes."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("counting", [True, False])
+async def test_bus_that_is_away_ends_the_control_only_if_it_misses_news(*, counting: bool) -> None:
+    clock, platform, bus = ManualClock(), InMemoryPlatform(), InMemoryBus()
+    controller = controller_of(platform, clock, bus)
+    restored = RestoredAgent(agent(1), "slurm", 1, launching=False, counts_from_s=0.0)
+    controller.apply(StateRestored((restored,), last_number=1))
+    controller.apply(NeedChanged(need(running=1)))
+    platform.set_phase(agent(1), AgentPhase.RUNNING)
+    running = asyncio.ensure_future(controller.run())
+    await turns_of_the_loop()
+    await bus.aclose()
+
+    if counting:
+        clock.advance(60.0)
+        await turns_of_the_loop()
+    else:
+        controller.apply(NeedChanged(need(running=1, sequence=2)))
+        await turns_of_the_loop()
+
+    assert running.done() is not counting
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await controller.aclose()
+
+
+async def test_state_that_is_the_same_is_not_published_again() -> None:
+    clock, bus = ManualClock(), InMemoryBus()
+    controller = controller_of(InMemoryPlatform(), clock, bus)
+    controller.apply(NeedChanged(need()))
+    running = asyncio.ensure_future(controller.run())
+    await turns_of_the_loop()
+    (before,) = await bus.last_values.read(pool_state_subject(POOL))
+
+    clock.advance(29.0)
+    controller.apply(NeedChanged(need()))
+    await turns_of_the_loop()
+
+    (after,) = await bus.last_values.read(pool_state_subject(POOL))
+    running.cancel()
+    await controller.aclose()
+    assert after.sequence == before.sequence
+
+
+async def test_enrolled_agent_has_the_next_number_and_is_stored_first() -> None:
+    bus = InMemoryBus()
+    controller = controller_of(InMemoryPlatform(), ManualClock(), bus)
+    controller.apply(StateRestored((), last_number=6))
+    controller.apply(NeedChanged(need(0, 0, "joined")))
+
+    first = await controller.enrol(2, "host-one", None)
+    second = await controller.enrol(3, "host-one", first.number)
+
+    (value,) = await bus.last_values.read(pool_state_subject(POOL))
+    state = pool_pb2.PoolState.FromString(value.payload)
+    await controller.aclose()
+    assert (first, second) == (agent(7), agent(8))
+    assert (state.last_number, state.agents[-1].slots) == (8, 3)
+    assert state.agents[-1].machine == "host-one"
