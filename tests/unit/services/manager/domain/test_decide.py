@@ -3,6 +3,7 @@
 import pytest
 
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_common.experiment_events.causes import ExperimentCause, ExperimentReason
 from svc_manager.domain import events, inputs
 from svc_manager.domain.decide import decide_recorded
 from svc_manager.domain.decision_round import Round
@@ -170,3 +171,29 @@ def test_the_start_of_the_algorithm_ends_its_delay() -> None:
     lab.notification(events.AlgorithmStarted(1, lookahead=False, assesses=False, provenance={}))
 
     assert lab.experiment.algorithm.wait_reason == ""
+
+
+def test_experiment_runs_because_its_algorithm_has_started() -> None:
+    changes = [event for _, event in Lab().log if isinstance(event, events.ExperimentStateChanged)]
+
+    assert changes[-1].new_state is ExperimentState.RUNNING
+    assert changes[-1].cause == ExperimentReason(ExperimentCause.ALGORITHM_STARTED)
+
+
+def test_end_in_error_has_the_message_of_the_algorithm() -> None:
+    lab = Lab()
+
+    emitted = lab.notification(inputs.AlgorithmGaveUp(1, "the host died 3 times"))
+
+    reason = ExperimentReason(ExperimentCause.ALGORITHM_GAVE_UP, "the host died 3 times")
+    assert events.ExperimentEnded(ExperimentState.ERROR, reason) in emitted
+
+
+def test_exhausted_algorithm_may_take_its_last_promise_back() -> None:
+    lab = Lab()
+    lab.answer(exhausted=True, deferred=1)
+    before = lab.experiment.algorithm.outstanding
+
+    lab.notification(generated("", [], exhausted=True))
+
+    assert (before, lab.experiment.algorithm.outstanding) == (1, 0)
