@@ -51,3 +51,22 @@ def test_mount_below_the_agents_folder_is_refused(tmp_path: Path) -> None:
 def test_pool_of_several_experiments_has_no_storage(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="sharedStorage must be of an experiment"):
         opened(tmp_path, tmp_path / "data", pool="gpus")
+
+
+async def test_storage_that_was_mounted_is_unmounted_at_the_end(tmp_path: Path) -> None:
+    """The commands are scripts that make and remove what a mount shows."""
+    place = tmp_path / "storage"
+    for name, script in {
+        "sudo": 'shift; exec "$@"',
+        "mount": f"/bin/mkdir -p {place}/nni/e1; printf abc > {place}/nni/e1/storage-mark",
+        "umount": 'exec /bin/rm -r "$1/nni"',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o700)
+    storage = opened(tmp_path, place)
+
+    await storage.ensure()
+    mounted = storage.root.is_dir()
+    await storage.aclose()
+
+    assert (mounted, storage.root.exists()) == (True, False)
