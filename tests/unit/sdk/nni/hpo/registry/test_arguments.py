@@ -18,6 +18,7 @@ from nni.hpo.registry.arguments import (
     arguments_of,
     check_arguments,
 )
+from nni.hpo.registry.factory import validate
 from nni.hpo.registry.rules import (
     AnyValue,
     Boolean,
@@ -177,3 +178,10 @@ def test_arguments_are_importable_without_numpy() -> None:
     done = subprocess.run([sys.executable, "-c", program], check=False)
 
     assert done.returncode == 0
+
+
+def test_default_is_compared_with_another_argument_only_where_it_counts() -> None:
+    validate("advisor", "MOASHA", {"min_budget": 100, "max_budget": 200})
+
+    with pytest.raises(ValueError, match="max_budget"):
+        validate("advisor", "MOASHA", {"min_budget": 100})

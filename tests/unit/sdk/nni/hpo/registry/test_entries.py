@@ -36,6 +36,8 @@ def test_capabilities_name_what_is_supported() -> None:
     assert find("tuner", "BatchTuner").capabilities["Search space"] == "its own"
     assert find("tuner", "TPE").capabilities["Assessor"] == "yes"
     assert find("advisor", "Hyperband").capabilities["Assessor"] == "no"
+    assert find("tuner", "TPE").capabilities["Resumable"] == "yes"
+    assert find("advisor", "Hyperband").capabilities["Resumable"] == "by replay"
 
 
 def test_assessor_has_no_capabilities_of_a_space() -> None:

@@ -12,6 +12,7 @@ from nni.hpo.registry.generation import (
     declared_entries,
     exported_names,
     exports_source,
+    module_path,
     priors_source,
     source_of,
     table_source,
@@ -122,3 +123,8 @@ def test_tuners_with_priors_are_what_the_declarations_say() -> None:
     assert declared == TUNERS_WITH_PRIORS, "run ./dev algorithms and commit what it writes"
     written = priors_source(PRIORS.read_text("utf-8"), [])
     assert "\nTUNERS_WITH_PRIORS: Final = ()\n" in written
+
+
+def test_source_of_a_package_is_its_init() -> None:
+    assert module_path("nni.hpo") == EXPORTS
+    assert module_path("nni.hpo.base") == EXPORTS.with_name("base.py")

@@ -27,8 +27,9 @@ def _own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.claim("hpo", 46)
 def test_a_registered_algorithm_is_used_by_its_name() -> None:
-    registrations.register(META)
+    entry = registrations.register(META)
 
+    assert (entry.name, entry.kind, entry.source) == ("demotuner", "tuner", "user")
     tuner = create("tuner", "demotuner", {"optimize_mode": "minimize"})
     tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
 

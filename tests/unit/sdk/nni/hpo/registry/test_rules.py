@@ -21,6 +21,7 @@ from nni.hpo.registry.rules import (
     PositiveNumbers,
     Rule,
     Text,
+    TunerList,
     WholeNumber,
 )
 
@@ -37,6 +38,8 @@ HERE = str(Path(__file__).resolve())
         (FloatRange(0, 1, open_low=True, open_high=True), [0.5], [0, 1]),
         (FloatRange(0), [0, 1e300], [math.inf, -1, 10**400]),
         (FloatRange(0, infinite=True), [0, math.inf], [-math.inf, math.nan]),
+        (FloatRange(), [-1e300, 0, 1e300], [-math.inf, math.inf]),
+        (TunerList(), [["TPE"], ("TPE",)], ["TPE", {"name": "TPE"}, None]),
         (OneOf("a", "b"), ["a", "b"], ["c", "A", 1, None, ["a"]]),
         (Boolean(), [True, False], [0, 1, "yes", None]),
         (PathText(), ["a", "/b/c"], ["", 1, None]),
