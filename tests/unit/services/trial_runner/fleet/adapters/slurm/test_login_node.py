@@ -124,3 +124,23 @@ async def test_relay_is_opened_on_a_login_node_that_was_away(machines: Machines)
         address = await node.open_relay("python3", front_port, ["127.0.0.1"])
 
         assert await greeting(address) == b"manager"
+
+
+async def test_relay_leads_to_another_port_of_the_front_when_that_has_moved(
+    machines: Machines,
+) -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"moved")
+        writer.close()
+
+    async with login_node(machines) as (node, front_port):
+        before = (node.is_here, node.relay_address)
+        await node.open_relay("python3", front_port, ["127.0.0.1"])
+        moved = await asyncio.start_server(greet, "127.0.0.1", 0)
+        new_port = moved.sockets[0].getsockname()[1]
+
+        address = await node.open_relay("python3", new_port, ["127.0.0.1"])
+
+        assert await greeting(address) == b"moved"
+        assert (before, node.relay_address) == ((False, ""), address)
+        moved.close()
