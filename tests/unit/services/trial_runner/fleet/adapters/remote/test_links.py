@@ -14,8 +14,6 @@ from svc_trial_runner.fleet.adapters.remote import links
 from svc_trial_runner.fleet.adapters.remote.connections import open_connection
 from svc_trial_runner.fleet.adapters.remote.errors import MachineError
 from svc_trial_runner.fleet.adapters.remote.links import (
-    LONGEST_PAUSE_S,
-    SHORTEST_PAUSE_S,
     MachineLink,
     pause_s,
 )
@@ -85,12 +83,9 @@ def run(
 
 
 def test_pauses_grow_to_a_limit() -> None:
-    assert [pause_s(failures) for failures in (1, 2, 3)] == [
-        SHORTEST_PAUSE_S,
-        2 * SHORTEST_PAUSE_S,
-        4 * SHORTEST_PAUSE_S,
-    ]
-    assert pause_s(1000) == LONGEST_PAUSE_S
+    pauses_s = [pause_s(failures) for failures in (1, 2, 3, 4, 5, 6, 7, 8, 1000)]
+
+    assert pauses_s == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
 
 
 def test_error_that_no_rule_knows_reaches_those_who_wait() -> None:
