@@ -14,6 +14,8 @@ import pytest
 
 pytest.importorskip("asyncssh", reason="the extra remote is not installed")
 
+import asyncssh
+
 from svc_trial_runner.fleet.adapters.remote.connections import open_connection
 from svc_trial_runner.fleet.adapters.remote.errors import MachineError
 from svc_trial_runner.fleet.adapters.remote.machines import HostKeyPolicy, Machine
@@ -345,3 +347,52 @@ def test_cheap_cipher_is_used_unless_the_user_names_one(
         return found
 
     assert asyncio.run(used()) == cipher
+
+
+def options_of(
+    machine: Machine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, object]:
+    """Return the options with which the SSH library is called."""
+    used: dict[str, object] = {}
+
+    async def connect(_host: str, **options: object) -> None:
+        used.update(options)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(asyncssh, "connect", connect)
+    with pytest.raises(MachineError):
+        asyncio.run(open_connection(machine, folder / "known_hosts", []))
+    return used
+
+
+def test_login_has_limits_and_a_dead_machine_is_noticed_within_half_a_minute(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = options_of(machine, tmp_path, monkeypatch)
+
+    assert (used["connect_timeout"], used["login_timeout"]) == (15.0, 30.0)
+    assert (used["keepalive_interval"], used["keepalive_count_max"]) == (10.0, 3)
+
+
+def test_agent_with_the_keys_of_the_user_is_never_forwarded_and_used_only_without_others(
+    world: Machines, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = options_of(machine, tmp_path, monkeypatch)
+    by_password = options_of(replace(machine, password="p"), tmp_path, monkeypatch)
+    by_key = options_of(replace(machine, key_file=Path(world.key_file)), tmp_path, monkeypatch)
+
+    assert {one["agent_forwarding"] for one in (bare, by_password, by_key)} == {False}
+    assert not {"password", "client_keys", "agent_path"} & bare.keys()
+    assert (by_password["password"], by_password["client_keys"]) == ("p", None)
+    assert "agent_path" not in by_password
+    assert by_key["agent_path"] is None
+    assert isinstance(by_key["client_keys"], list)
+
+
+@pytest.mark.parametrize(("port", "named"), [(22, False), (2222, True)])
+def test_port_of_the_entry_wins_unless_it_is_the_usual_one(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, port: int, named: bool
+) -> None:
+    used = options_of(replace(machine, port=port), tmp_path, monkeypatch)
+
+    assert used.get("port") == (port if named else None)
