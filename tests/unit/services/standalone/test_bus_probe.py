@@ -255,3 +255,26 @@ async def test_closed_probe_ends_its_connection() -> None:
             async with asyncio.timeout(LIMIT_S):
                 await bus.ended[0]
             assert len(bus.lines) == 1
+
+
+async def test_greeting_of_a_megabyte_is_read() -> None:
+    """It comes in several pieces, each of which is an incomplete line."""
+    ended = asyncio.get_running_loop().create_future()
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"servers": "' + b"x" * 1_000_000 + b'"}\r\n')
+        while line := await reader.readline():
+            if line == b"PING\r\n":
+                writer.write(b"PONG\r\n")
+                break
+        writer.close()
+        ended.set_result(None)
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    with probe_of(server.sockets[0].getsockname()[1]) as (probe, pongs):
+        assert await probe.ping(LIMIT_S)
+
+    async with asyncio.timeout(LIMIT_S):
+        await ended
+    server.close()
+    assert pongs.count == 1
