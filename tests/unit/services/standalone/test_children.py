@@ -354,3 +354,31 @@ signal.pause()
     assert 0.0 < child.ran_s < 120.0
     await child.stop(5.0)
     assert child.cpu_s == 0.0
+
+
+async def test_child_without_secrets_and_readiness_has_no_pipes_of_the_supervisor(
+    tmp_path: Path,
+) -> None:
+    code = "import os; print([name for name in os.environ if name[:4] + name[-3:] == 'NNI__FD'])"
+    child = start(tmp_path, code, reports_ready=False)
+
+    await child.wait()
+
+    assert (tmp_path / "log" / "child.log").read_text() == "[]\n"
+    assert os.fstat(0)  # its standard input is still that of the tests
+
+
+async def test_reason_is_the_last_line_of_a_long_log(tmp_path: Path) -> None:
+    child = start(tmp_path, "print('x' * 5000); print('y' * 500); print('why')")
+
+    await child.wait()
+
+    assert child.failure_reason() == "why"
+
+
+async def test_reason_is_cut_to_the_end_of_a_log_that_is_one_long_line(tmp_path: Path) -> None:
+    child = start(tmp_path, "print('x' * 5000)", reports_ready=False)
+
+    await child.wait()
+
+    assert child.failure_reason() == "x" * 1_999  # of the last 2000 bytes
