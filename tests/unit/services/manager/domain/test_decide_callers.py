@@ -15,7 +15,7 @@ from svc_manager.domain.explanation import ExplanationContext
 from svc_manager.domain.reports import Started
 from svc_manager.domain.scheduling import next_moment_ms
 from svc_manager.domain.trial import TrialState
-from svc_manager.domain.values import ParameterSource
+from svc_manager.domain.values import Metric, MetricType, Numbers, ParameterSource
 from svc_manager.domain.waiting import waiting_for
 from tests.unit.services.manager.building import Lab, encoded, generated
 from tests.unit.services.manager.domain.shared_study import (
@@ -489,3 +489,79 @@ def test_asks_need_parameters_less_those_given_and_the_unclaimed_trials() -> Non
 
     lab.callers.asks.clear()
     assert unanswered_count(round_) == 0
+
+
+def test_given_parameters_of_two_asks_have_ids_of_their_own() -> None:
+    lab = study_lab()
+
+    for number in range(2):
+        ask(lab, f"ask-{number}", parameters=encoded({"x": number}))
+
+    first, second = lab.experiment.trials.values()
+    assert first.parameter_id != second.parameter_id
+    added = [event for _, event in lab.log if isinstance(event, events.CustomTrialAdded)]
+    assert [event.parameter_id for event in added] == [first.parameter_id, second.parameter_id]
+
+
+@pytest.mark.parametrize(
+    ("errors", "text"), [([], "see its log"), (["first", "second", "last"], "failed: last")]
+)
+def test_refusal_of_a_failed_study_has_the_last_error(errors: list[str], text: str) -> None:
+    lab = study_lab()
+    lab.notification(inputs.AlgorithmGaveUp(1, "it failed"))
+    lab.experiment.errors = errors
+
+    ask(lab, "ask-1")
+
+    answer = lab.answers["ask-1"]
+    assert isinstance(answer, FailedPreconditionError)
+    assert text in answer.message
+    assert reason(lab, "ask-1") == "ERROR"
+
+
+def test_agents_alone_report_results_where_agents_run_the_trials() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    with pytest.raises(FailedPreconditionError, match="is no shared study"):
+        lab.command(inputs.TellTrial(trial.id, 1, None))
+
+
+def result(value: bytes, numbers: Numbers) -> Metric:
+    return Metric(MetricType.FINAL, 0, value, numbers, 5)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "equal"),
+    [
+        (result(b"1", 1.0), result(b"1.0", 1.0), True),
+        (result(b"a", None), result(b"a", None), True),
+        (result(b"a", None), result(b"b", None), False),
+        (result(b"1", 1.0), result(b"2", 2.0), False),
+    ],
+)
+def test_result_is_repeated_if_value_or_numbers_are_the_same(
+    first: Metric, second: Metric, *, equal: bool
+) -> None:
+    lab = study_lab()
+    claim = asked(lab, "ask-1")
+    lab.command(inputs.TellTrial(claim.trial_id, 1, first))
+    again = inputs.TellTrial(claim.trial_id, 1, second)
+
+    if equal:
+        assert lab.command(again) == []
+    else:
+        with pytest.raises(InvalidArgumentError, match="its result cannot be changed"):
+            lab.command(again)
+
+
+def test_long_result_is_shown_in_part() -> None:
+    lab = study_lab()
+    claim = asked(lab, "ask-1")
+    many = {f"metric-{number}": float(number) for number in range(50)}
+    lab.command(inputs.TellTrial(claim.trial_id, 1, result(b"a", 1.0)))
+
+    with pytest.raises(InvalidArgumentError) as refusal:
+        lab.command(inputs.TellTrial(claim.trial_id, 1, result(b"b", many)))
+
+    assert refusal.value.value == str(many)[:80]

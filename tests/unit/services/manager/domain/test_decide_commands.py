@@ -2,6 +2,7 @@ import pytest
 
 from nni_wire.pools import experiment_pool
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from svc_common.experiment_events.causes import ExperimentCause, ExperimentReason
 from svc_manager.domain import events, inputs
 from svc_manager.domain.agent_limits import AgentLimits
 from svc_manager.domain.decide_commands import cut_off
@@ -520,3 +521,51 @@ def test_concurrency_of_zero_pauses_an_exploration_whose_trials_go_on() -> None:
     assert len(lab.experiment.live) == 1
     assert lab.experiment.algorithm.request_count == asked
     assert lab.experiment.state is ExperimentState.RUNNING
+
+
+def causes(emitted: list[events.Event]) -> list[ExperimentCause]:
+    """Return the causes of the changes of state and of the end."""
+    return [
+        event.cause.cause
+        for event in emitted
+        if isinstance(event, events.ExperimentStateChanged | events.ExperimentEnded)
+    ]
+
+
+def test_stop_names_its_cause_and_so_do_resumption_and_view() -> None:
+    lab = Lab()
+
+    stop = lab.command(inputs.Stop(ExperimentCause.MANAGER_TERMINATED))
+    view = lab.command(inputs.View(0, "", ""))
+    end = lab.command(inputs.Stop(ExperimentCause.MANAGER_TERMINATED))
+    resume = lab.command(inputs.Resume(0, "", ""))
+
+    assert causes(stop)[0] is ExperimentCause.MANAGER_TERMINATED
+    assert causes(view) == [ExperimentCause.OPENED_FOR_READING]
+    assert causes(end) == [ExperimentCause.UNSPECIFIED, ExperimentCause.MANAGER_TERMINATED]
+    assert causes(resume) == [ExperimentCause.RESUMED]
+
+
+def test_copied_experiment_ends_because_its_log_was_copied() -> None:
+    lab = Lab()
+    round_ = Round(lab.experiment, lab.now_ms, lab.ids)
+
+    cut_off(round_)
+
+    copied = ExperimentReason(ExperimentCause.LOG_COPIED)
+    assert causes(round_.events) == [
+        ExperimentCause.LOG_COPIED,
+        ExperimentCause.UNSPECIFIED,
+        ExperimentCause.LOG_COPIED,
+    ]
+    assert round_.events[-1] == events.ExperimentEnded(ExperimentState.STOPPED, copied)
+
+
+def test_algorithm_is_requested_from_the_service_of_the_experiment() -> None:
+    lab = Lab(settings=ExperimentSettings(algorithm_service="nas"))
+    stopped(lab)
+    lab.command(inputs.Resume(0, "", ""))
+
+    asked = [event for _, event in lab.log if isinstance(event, events.AlgorithmRequested)]
+
+    assert [(event.generation, event.service) for event in asked] == [(1, "nas"), (2, "nas")]

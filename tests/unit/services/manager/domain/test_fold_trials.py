@@ -331,3 +331,63 @@ def test_a_lost_attempt_leaves_its_agent_and_its_gpus() -> None:
     trial = experiment.trials["t0"]
     assert before == (0, 2)
     assert (trial.runner_id, trial.claim_id, trial.gpu_indices) == ("", "", ())
+
+
+@pytest.mark.parametrize("mode", list(OptimizeMode))
+def test_first_of_equal_results_stays_the_best(mode: OptimizeMode) -> None:
+    experiment, _ = experiment_with_trial(mode)
+    schedule(experiment, "t1")
+    for trial_id in ("t0", "t1"):
+        start(experiment, trial_id)
+        report_final(experiment, trial_id, 0.5)
+
+    assert (experiment.best_trial_id, experiment.best_value) == ("t0", 0.5)
+
+
+def test_applied_report_is_no_longer_deferred_and_the_others_are() -> None:
+    experiment, _ = experiment_with_trial()
+    start(experiment)
+    late = [Report("r1", "t0", 1, number, "c1", exited()) for number in (1, 5)]
+    for report in late:
+        fold(experiment, events.ReportDeferred(report), 10)
+
+    report_final(experiment, "t0", 0.5)
+
+    assert experiment.deferred == {("t0", 1, "c1"): {5: late[1]}}
+    assert experiment.deferred_since_ms == {("t0", 1, "c1"): 10}
+
+
+def test_end_and_loss_of_an_attempt_drop_its_deferred_reports_and_their_time() -> None:
+    for over in (
+        events.TrialEnded("t0", 1, TrialState.FAILED, 1, 20, END, 0),
+        events.TrialLost("t0", 1, LOSS, False),
+    ):
+        experiment, _ = experiment_with_trial()
+        start(experiment)
+        fold(experiment, events.ReportDeferred(Report("r1", "t0", 1, 5, "c1", exited())), 10)
+
+        fold(experiment, over, 20)
+
+        assert (experiment.deferred, experiment.deferred_since_ms) == ({}, {})
+
+
+def test_trial_without_a_back_off_may_be_queued_again() -> None:
+    experiment, trial = experiment_with_trial()
+
+    fold(experiment, events.TrialRequeued("t0", 1), 10)
+
+    assert (experiment.backing_off, trial.state) == ({}, TrialState.WAITING)
+
+
+def test_last_of_several_failed_starts_in_a_row_is_kept_with_the_losses_before() -> None:
+    experiment, trial = experiment_with_trial()
+    start(experiment)
+    losses = [LOSS, *(LossReason(LossCause.NOT_STARTED, detail=text) for text in ("one", "two"))]
+
+    for attempt, loss in enumerate(losses, 1):
+        fold(experiment, events.TrialLost("t0", attempt, loss, False), 10)
+
+    assert [(one.attempt, one.loss) for one in trial.lost_attempts] == [
+        (1, losses[0]),
+        (3, losses[2]),
+    ]
