@@ -1,5 +1,6 @@
 """Extrapolating learning curves."""
 
+import inspect
 import json
 import math
 from typing import Any, TypeVar
@@ -179,3 +180,11 @@ def test_restored_assessor_knows_running_trials_and_the_best() -> None:
     assert restored.assess_trial("new", curve(6)) is Good  # 0.6 > 0.95 * 0.5
     restored.trial_end("running", True)
     assert restored.assess_trial("new", curve(6)) is Bad  # the best is 0.8 now
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [("epoch_num", 20), ("start_step", 6), ("threshold", 0.95), ("gap", 1), ("seed", None)],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(CurvefittingAssessor).parameters[argument].default == default

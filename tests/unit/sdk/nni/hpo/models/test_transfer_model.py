@@ -153,3 +153,9 @@ def test_lengthscales_are_the_median_of_the_tasks_that_have_the_axis() -> None:
     usual = initial_hyperparameters(2)
     assert both.tolist() == [2.0, 8.0, usual[2], 4.0]
     assert first.tolist() == [1.5, usual[1], usual[2], 3.5]
+
+
+def test_incumbent_is_the_least_mean_predicted_at_the_results() -> None:
+    posterior = TransferModel(tasks(0.3), AXES).fit(OWN, bowl(OWN, 0.3) - 5.0)
+
+    assert posterior.incumbent == pytest.approx(posterior.predict(OWN)[0].min())

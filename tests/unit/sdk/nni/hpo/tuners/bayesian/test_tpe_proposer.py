@@ -130,3 +130,20 @@ def test_space_of_eighty_numbers_has_not_many_yet() -> None:
     space = space_of({f"x{index}": NUMBER for index in range(80)})
 
     assert TPEProposer(0).share(space) == 0.15
+
+
+def test_region_where_trials_fail_is_avoided() -> None:
+    beyond = []
+    for failing in (False, True):
+        proposer = TPEProposer(0)
+        proposer.update_search_space(LINE)
+        for number in range(40):
+            configuration = {"x": (number + 0.5) / 40}
+            placed = place(parse_space(LINE), configuration)
+            if configuration["x"] < 0.6:
+                proposer.learn(configuration, placed, abs(configuration["x"] - 0.7))
+            elif failing:
+                proposer.learn_failure(configuration, placed)
+        beyond.append(sum(float(proposed(proposer)[0]) > 0.65 for _ in range(20)))
+
+    assert beyond[1] < beyond[0]
