@@ -21,11 +21,24 @@ from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import Lab, exited, intermediate, lost
 
+WITH_A_REMEDY = {
+    ReasonKind.TIME_LIMIT,
+    ReasonKind.USER,
+    ReasonKind.EXPERIMENT,
+    ReasonKind.NOT_STARTED,
+    ReasonKind.EXIT_CODE,
+}
+"""Kinds of reasons of agents' trials that a person can always do something about."""
 SILENT = AgentFacts("r1", "local", 1000.0, silent=True, draining=False, held_count=1)
 
 
 def why(lab: Lab, trial: Trial) -> Explanation:
-    return explain_trial(lab.experiment, trial, ExplanationContext(lab.now_ms + 65_000, [SILENT]))
+    context = ExplanationContext(lab.now_ms + 65_000, [SILENT])
+    explanation = explain_trial(lab.experiment, trial, context)
+    assert explanation.lost_attempts == trial.lost_attempts
+    assert (explanation.exit_code, explanation.end) == (trial.exit_code, trial.end)
+    assert all(one.remedy for one in explanation.reasons if one.kind in WITH_A_REMEDY)
+    return explanation
 
 
 def failed(end: Exited) -> Explanation:
@@ -66,6 +79,7 @@ def test_a_trial_of_a_silent_agent_is_unknown() -> None:
     assert explanation.outcome is TrialOutcome.RUNS
     assert explanation.reasons[0].kind is ReasonKind.AGENT
     assert "for 16 min 40 s" in explanation.reasons[0].text
+    assert "look at that machine" in explanation.reasons[0].remedy
 
 
 def test_a_success_is_explained_with_its_duration() -> None:
@@ -124,6 +138,7 @@ def test_a_signal_without_a_name_is_explained_by_its_number() -> None:
     explanation = failed(Exited(9_000, ExitCause.ENDED, None, 77))
 
     assert explanation.reasons[0].text == "its command was killed by a signal (signal 77)"
+    assert explanation.reasons[0].remedy == ""
 
 
 def test_a_command_that_could_not_be_started_says_why() -> None:
@@ -290,3 +305,27 @@ def test_an_exit_code_beyond_all_signals_is_an_exit_code() -> None:
 
     assert reason.kind is ReasonKind.EXIT_CODE
     assert reason.text == "its command ended with exit code 255"
+
+
+@pytest.mark.parametrize("code", [128, 129])
+def test_exit_code_of_a_signal_is_larger_than_that_of_a_shell(code: int) -> None:
+    reason = failed(exited(code)).reasons[0]
+
+    assert reason.kind is (ReasonKind.SIGNAL if code > 128 else ReasonKind.EXIT_CODE)
+    assert "--trial_id 00000" in reason.remedy
+
+
+def test_killed_command_has_the_remedy_of_its_signal() -> None:
+    reason = failed(Exited(9_000, ExitCause.ENDED, None, 9)).reasons[0]
+
+    assert "out-of-memory" in reason.remedy
+
+
+def test_trial_of_an_agent_that_is_not_known_is_unknown_for_no_time() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.notification(inputs.AgentSilent("r1"))
+
+    explanation = explain_trial(lab.experiment, trial, ExplanationContext(lab.now_ms, []))
+
+    assert explanation.reasons[0].text == "its agent r1 has been silent"

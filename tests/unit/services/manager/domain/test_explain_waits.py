@@ -12,6 +12,7 @@ from svc_common.experiment_events.causes import (
 from svc_manager.domain import events, inputs
 from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.explain import explain_next, explain_trial
+from svc_manager.domain.explain_waits import explain_waiting
 from svc_manager.domain.explanation import (
     AgentFacts,
     Explanation,
@@ -31,6 +32,13 @@ from tests.unit.services.manager.domain.shared_study import LEASE_MS, asked, pas
 R1 = AgentFacts("r1", "local", 1.0, silent=False, draining=False, held_count=0)
 AGENT_STOPPED = LossReason(LossCause.AGENT_STOPPED)
 NO_AGENTS: tuple[AgentFacts, ...] = ()
+WITHOUT_A_REMEDY = (
+    "about to start it",
+    "with 0 trials in hand",
+    "when it has more results",
+    "as soon as a slot is free",
+)
+"""Parts of reasons that need nothing."""
 
 
 def why(lab: Lab, trial: Trial, *agents: AgentFacts, bus: str = "") -> Explanation:
@@ -39,8 +47,10 @@ def why(lab: Lab, trial: Trial, *agents: AgentFacts, bus: str = "") -> Explanati
 
 def first(explanation: Explanation) -> tuple[ReasonKind, str]:
     assert explanation.outcome is TrialOutcome.WAITS
-    assert explanation.reasons[0].text in explanation.summary
-    return explanation.reasons[0].kind, explanation.reasons[0].text
+    reason = explanation.reasons[0]
+    assert reason.text in explanation.summary
+    assert reason.remedy or any(text in reason.text for text in WITHOUT_A_REMEDY)
+    return reason.kind, reason.text
 
 
 def test_without_an_agent_of_its_pool_a_trial_waits_for_one() -> None:
@@ -219,6 +229,8 @@ def next_reasons(lab: Lab, bus: str = "") -> list[tuple[ReasonKind, str]]:
     )
     assert (explanation.outcome, explanation.trial_id) == (TrialOutcome.NOT_CREATED, "")
     assert explanation.reasons[0].text in explanation.summary
+    for reason in explanation.reasons:
+        assert reason.remedy or any(text in reason.text for text in WITHOUT_A_REMEDY)
     return [(reason.kind, reason.text) for reason in explanation.reasons]
 
 
@@ -400,3 +412,25 @@ def test_next_trial_waits_for_trials_that_have_no_agent_and_the_remedy_is_theirs
         "nnictl pool drain gpus --undo",
     )
     assert all("nothing is needed" not in one.remedy for one in reasons)
+
+
+def test_trials_are_run_by_agents_unless_callers_are_named() -> None:
+    lab = Lab()
+
+    explanation = explain_waiting(lab.waiting(), ExplanationContext(lab.now_ms, (R1,)))
+
+    assert "no caller" not in explanation.summary
+
+
+def test_agent_of_the_log_is_named_though_it_is_not_known() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+    lab.report(trial, 0, waits_for_gpus())
+
+    kind, text = first(why(lab, trial))
+
+    assert (kind, text) == (ReasonKind.GPU, "agent r1 has it: waiting for 1 GPU")
+
+
+def test_shared_study_makes_its_next_trial_when_a_caller_asks() -> None:
+    assert next_reasons(study_lab())[0][0] is ReasonKind.SLOT
