@@ -166,6 +166,7 @@ def test_a_trial_that_lost_its_agents_names_each_loss() -> None:
     assert explanation.outcome is TrialOutcome.FAILED
     assert [reason.kind for reason in explanation.reasons] == [ReasonKind.LOST, ReasonKind.LOST]
     assert "maxTrialRetries is 1" in explanation.reasons[0].text
+    assert "larger maxTrialRetries" in explanation.reasons[0].remedy
     assert "attempt 1: its agent was restarted" in explanation.reasons[1].text
     assert len(explanation.lost_attempts) == 1
 
