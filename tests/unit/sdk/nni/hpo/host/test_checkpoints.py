@@ -59,6 +59,13 @@ def test_checkpoint_is_due_after_work_that_is_worth_it() -> None:
     assert (early, later, too_soon, due()) == (False, True, False, True)
 
 
+@pytest.mark.parametrize(("worked_s", "due"), [(0.24, False), (0.26, True)])
+def test_first_checkpoint_is_due_after_a_quarter_of_a_second_of_work(
+    worked_s: float, due: bool
+) -> None:
+    assert CheckpointSchedule(work_s=lambda: worked_s)() is due
+
+
 def hosting(said: list[dict[str, Any]], tuner: str = "TPE") -> TunerDriver:
     built = factory.create("tuner", tuner, {}, 5)
     made = TunerDriver(built, factory.create("assessor", "Medianstop"), {}, said.append)

@@ -41,11 +41,12 @@ def test_without_a_plan_there_is_nothing_but_the_tuner() -> None:
     assert isinstance(tuner_of("Random", None), RandomTuner)
 
 
+@pytest.mark.parametrize("name", ["TPE", "Anneal"])
 @pytest.mark.parametrize(("mode", "better"), [("minimize", min), ("maximize", max)])
-def test_objectives_decide_the_mode(mode: str, better: Any) -> None:
+def test_objectives_decide_the_mode(name: str, mode: str, better: Any) -> None:
     plan = {"objectives": [{"metric": "cost", "mode": mode}]}
     opposite = "minimize" if mode == "maximize" else "maximize"
-    tuner = tuner_of("TPE", plan, optimize_mode=opposite)
+    tuner = tuner_of(name, plan, optimize_mode=opposite)
     tuner.update_search_space({"x": {"_type": "randint", "_value": [0, 1000]}})
 
     seen = play(tuner, lambda x: {"cost": x}, 60)

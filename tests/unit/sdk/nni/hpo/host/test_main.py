@@ -1,5 +1,6 @@
 """Command line of the host process."""
 
+import json
 import os
 import subprocess
 import sys
@@ -62,3 +63,19 @@ def test_host_without_pipes_ends_with_the_reason(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert "Bad file descriptor" in done.stderr
+
+
+def test_importance_is_answered_on_request(tmp_path: Path) -> None:
+    request = {"search_space": {}, "trials": [], "metric": "loss", "optimize_mode": "minimize"}
+
+    done = subprocess.run(
+        [*HOST, "--importance"],
+        cwd=tmp_path,
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0
+    assert "at least 4 trials whose 'loss'" in json.loads(done.stdout)["error"]

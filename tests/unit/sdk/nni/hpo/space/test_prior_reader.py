@@ -67,6 +67,18 @@ def test_weights_are_of_the_options_in_order() -> None:
     assert list(prior.probabilities) == sorted(prior.probabilities, reverse=True)
 
 
+@pytest.mark.parametrize("factor", [0.01, 0.3, 7])
+def test_weights_need_no_particular_sum(factor: float) -> None:
+    given, scaled = ({"weights": [each * 2, each, each]} for each in (1, factor))
+
+    prior = parameter_of(KIND, scaled).prior
+
+    assert isinstance(prior, OptionPrior)
+    expected = parameter_of(KIND, given).prior
+    assert isinstance(expected, OptionPrior)
+    assert prior.probabilities == pytest.approx(expected.probabilities)
+
+
 def test_prior_within_a_branch_is_read() -> None:
     branch = {"_name": "deep", "x": {**RANGE, "_prior": 1}}
     space = parse_space({"model": {"_type": "choice", "_value": ["a", branch]}})
