@@ -293,3 +293,55 @@ def test_creator_is_the_first_user_whose_request_creates() -> None:
 
     assert experiment.creator == "ann"
     assert set(experiment.requests) == {"of eve", "of ann", "of bob"}
+
+
+def test_deferred_id_that_comes_leaves_the_others_promised() -> None:
+    lab = lab_without_requests()
+    requested(lab, 0, 1, 2)
+    fold(lab.experiment, generated("1-0", [0], deferred=2), 2)
+
+    fold(lab.experiment, generated("", [1]), 3)
+
+    algorithm = lab.experiment.algorithm
+    assert (algorithm.late_ids, algorithm.late_count) == ({2}, 1)
+
+
+def test_ids_beyond_the_promised_number_leave_no_promise() -> None:
+    lab = lab_without_requests()
+    requested(lab, 0, 1, 2)
+    fold(lab.experiment, generated("1-0", [0], deferred=1), 2)
+
+    fold(lab.experiment, generated("", [1, 2]), 3)
+
+    algorithm = lab.experiment.algorithm
+    assert (algorithm.late_ids, algorithm.late_count) == (set(), 0)
+
+
+def test_exhausted_algorithm_promises_no_id() -> None:
+    lab = lab_without_requests()
+    requested(lab, 0, 1)
+    fold(lab.experiment, generated("1-0", [0], deferred=1), 2)
+
+    fold(lab.experiment, generated("", [], exhausted=True), 3)
+
+    algorithm = lab.experiment.algorithm
+    assert (algorithm.late_ids, algorithm.late_count, algorithm.exhausted) == (set(), 0, True)
+
+
+def test_last_error_is_not_repeated_as_the_reason_of_the_error_state() -> None:
+    experiment = Experiment(state=ExperimentState.RUNNING, errors=["tell: first", "tell: last"])
+
+    failed = change(
+        ExperimentState.RUNNING, ExperimentState.ERROR, ExperimentCause.ALGORITHM_GAVE_UP, "last"
+    )
+    fold(experiment, failed, 1)
+
+    assert experiment.errors == ["tell: first", "tell: last"]
+
+
+def test_empty_remarks_of_a_trial_without_any_change_nothing() -> None:
+    experiment = Experiment()
+
+    fold(experiment, events.RemarksChanged("t0", "", (), False), 1)
+
+    assert experiment.remarks == {}
