@@ -1,18 +1,25 @@
+import asyncio
+import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.isolated.child import AdapterServer, FleetServices
+from svc_trial_runner.fleet.adapters.isolated.child import AdapterServer, FleetServices, serve
+from svc_trial_runner.fleet.adapters.isolated.child_process import ChildProcess
 from svc_trial_runner.fleet.adapters.isolated.messages import (
     read_agents,
     read_failures,
     read_leftovers,
     read_problems,
     write_context,
+    write_endpoint,
     write_names,
     write_orders,
 )
+from svc_trial_runner.fleet.adapters.isolated.peer import Peer
 from svc_trial_runner.fleet.adapters.local_agents import LocalAgentsAdapter
 from svc_trial_runner.fleet.domain.agents import (
     AgentCredentials,
@@ -24,7 +31,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformProblem,
 )
 from svc_trial_runner.fleet.domain.leftovers import Leftover
-from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
+from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
 from svc_trial_runner.fleet.testing import agent_name
 from tests.support.fleet_pools import INSTALLATION, POOL
 from tests.support.local_platforms import local_context
@@ -167,3 +174,91 @@ async def test_long_name_of_a_method_is_shown_by_its_first_40_characters(tmp_pat
 
     with pytest.raises(PlatformError, match=f"no method '{'a' * 40}'$"):
         await server.handle("a" * 100, None)
+
+
+class AskingAdapter(RecordingAdapter):
+    """Adapter that notes what the fleet returns to it."""
+
+    def __init__(self, context: AdapterContext) -> None:
+        super().__init__(context)
+        self.context = context
+
+    async def prepare(self) -> None:
+        self.calls.append(await self.context.bundles.bundle((3, 12), "linux_x86_64"))
+        self.calls.append(await self.context.front.open())
+
+
+async def test_adapter_is_served_until_the_fleet_closes_its_end(tmp_path: Path) -> None:
+    adapters: list[AskingAdapter] = []
+    requests: list[tuple[str, Any]] = []
+    endpoint = FrontEndpoint("10.0.0.1:8081", "certificate")
+
+    def make(context: AdapterContext) -> AskingAdapter:
+        adapters.append(AskingAdapter(context))
+        return adapters[-1]
+
+    async def handle(method: str, params: Any) -> Any:
+        requests.append((method, params))
+        return write_endpoint(endpoint) if method == "front" else "/bundles/one"
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    own, other = socket.socketpair()
+    serving = asyncio.create_task(serve(other, lambda _: make))
+    fleet = await Peer.open(own, handle)
+    running = asyncio.create_task(fleet.run())
+    async with asyncio.timeout(30):
+        await fleet.call("open", write_context(local_context(tmp_path, INSTALLATION, POOL)))
+        await fleet.call("prepare")
+        await fleet.aclose()
+        await asyncio.gather(serving, running)
+    for _ in range(5):  # the transports close their sockets
+        await asyncio.sleep(0)
+
+    assert requests == [
+        ("bundle", {"python": [3, 12], "platform_tag": "linux_x86_64"}),
+        ("front", None),
+    ]
+    assert adapters[0].calls == [Path("/bundles/one"), endpoint, "aclose"]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+PROGRAM = """
+import ctypes, os, signal, sys
+from svc_trial_runner.fleet.adapters.isolated.child import run_child
+from svc_trial_runner.fleet.adapters.local_agents import LocalAgentsAdapter
+from svc_trial_runner.fleet.domain.agents import PlatformProblem
+
+DESCRIPTOR = int(sys.argv[1])
+
+class Adapter(LocalAgentsAdapter):
+    async def check(self):
+        libc, ends_by = ctypes.CDLL(None), ctypes.c_int()
+        libc.prctl(2, ctypes.byref(ends_by))  # PR_GET_PDEATHSIG
+        facts = {
+            "signal at the end of the fleet": ends_by.value,
+            "can be inspected": libc.prctl(3),  # PR_GET_DUMPABLE
+            "ignores the terminal": signal.getsignal(signal.SIGINT) == signal.SIG_IGN,
+            "passes its socket on": os.get_inheritable(DESCRIPTOR),
+        }
+        return [PlatformProblem(name, "is", str(fact)) for name, fact in facts.items()]
+
+run_child(DESCRIPTOR, lambda _: Adapter)
+"""
+
+
+async def test_child_depends_on_the_fleet_alone(tmp_path: Path) -> None:
+    async def refuse(method: str, params: Any) -> Any:
+        raise PlatformError("no requests are handled")
+
+    child = await ChildProcess.start((sys.executable, "-c", PROGRAM), refuse)
+    async with asyncio.timeout(60):
+        await child.call("open", write_context(local_context(tmp_path, INSTALLATION, POOL)))
+        problems = read_problems(await child.call("check"))
+        await child.aclose()
+
+    assert {problem.field: problem.value for problem in problems} == {
+        "signal at the end of the fleet": "9",
+        "can be inspected": "0",
+        "ignores the terminal": "True",
+        "passes its socket on": "False",
+    }

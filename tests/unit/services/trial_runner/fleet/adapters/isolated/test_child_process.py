@@ -151,3 +151,12 @@ async def test_interrupt_of_the_terminal_does_not_end_a_child(tmp_path: Path) ->
 
     assert await child.call("capacity") == 1
     await child.aclose()
+
+
+async def test_end_by_the_first_signal_is_named() -> None:
+    child = await ChildProcess.start(SILENT, refuse)
+    os.kill(child.pid, signal.SIGHUP)
+
+    with pytest.raises(PlatformError, match=r"killed by signal 1 \("):
+        await child.call("agents")
+    await child.aclose()

@@ -229,3 +229,18 @@ async def test_close_cancels_the_calls_that_are_handled() -> None:
         assert ended.is_set()
         with pytest.raises(PlatformError):
             await call
+
+
+async def test_message_of_64_mebibytes_is_waited_for() -> None:
+    own, other = socket.socketpair()
+    caller = await Peer.open(own, echo)
+    running = asyncio.create_task(caller.run())
+    with other:
+        other.sendall((64 * 1024 * 1024).to_bytes(4))
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+        assert not running.done()
+
+    await asyncio.wait_for(running, 30)
+    await caller.aclose()
