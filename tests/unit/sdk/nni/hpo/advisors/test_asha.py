@@ -333,3 +333,14 @@ def test_results_without_a_number_or_a_running_trial_are_ignored() -> None:
 
     assert recorder.learnt == []
     assert driver.stopped == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "budgets"), [({"brackets": 5}, {1, 3, 9, 27, 81}), ({}, {1})]
+)
+def test_budgets_are_from_1_to_81_by_3_in_one_bracket_unless_given(
+    arguments: dict[str, JsonValue], budgets: set[int]
+) -> None:
+    jobs = AdvisorDriver(ASHA(seed=0, **arguments), SPACE).request(90)
+
+    assert {job["parameters"]["TRIAL_BUDGET"] for job in jobs} == budgets

@@ -17,6 +17,7 @@ from nni.hpo.advisors._density_model import (
 from nni.hpo.advisors._proposals import FlatProposals
 from nni.hpo.arrays import Floats, Ints
 from nni.hpo.encoding.columns import Row
+from nni.hpo.models.feasible_rows import RowFeasibility
 
 SPACE = FlatProposals(
     {
@@ -210,3 +211,19 @@ def test_best_share_makes_the_good_density_and_the_rest_the_bad_one() -> None:
         expected = Row(0, tuple(drawn[0][best].tolist()), tuple(drawn[1][best].tolist()))
         proposed = propose(SPACE, results, ours, np.random.default_rng(seed))
         assert proposed == SPACE.configuration(expected)
+
+
+def test_rows_that_are_likely_to_fail_are_proposed_less_often() -> None:
+    results, success = Results(SPACE.frame), RowFeasibility(1, SPACE.frame.counts, 0.5)
+    for number in range(40):
+        one = row((number + 0.5) / 40, number % 3)
+        results.add(one, abs(one.coordinates[0] - 0.5))
+        success.add(one.coordinates, one.options, succeeded=one.coordinates[0] < 0.5)
+
+    def proposed(seed: int, known: RowFeasibility | None) -> float:
+        rng = np.random.default_rng(seed)
+        return float((propose(SPACE, results, settings(), rng, known) or {})["x"])
+
+    beyond = [sum(proposed(seed, known) > 0.5 for seed in range(20)) for known in (None, success)]
+
+    assert beyond[1] < beyond[0]
