@@ -173,3 +173,16 @@ async def test_forgetting_an_experiment_ends_its_attempts(bench: Bench) -> None:
     await asyncio.wait_for(changed.wait(), WAIT_S)
 
     assert agent.attempts == []
+
+
+async def test_pull_goes_on_until_the_agent_drains(bench: Bench) -> None:
+    agent = bench.agent()
+    closing = asyncio.ensure_future(TaskConsumer(ManualFeed(), agent).close_when_draining())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not closing.done()
+
+    agent.drain()
+
+    await asyncio.wait_for(closing, WAIT_S)
+    assert agent.draining
