@@ -378,9 +378,12 @@ def test_a_stop_without_a_request_cancels_by_the_system() -> None:
     lab = Lab()
     trial = lab.running()
 
-    lab.report(trial, 1, exited(None, ExitCause.STOPPED))
+    lab.report(trial, 1, exited(None, ExitCause.STOPPED, "last words"))
 
     assert trial.state.name == "SYS_CANCELED"
+    assert trial.end == EndReason(
+        EndCause.STOPPED, stderr_tail="last words", stop=StopReason(StopCause.AGENT)
+    )
 
 
 @pytest.mark.claim("platform", 78)
@@ -764,3 +767,13 @@ def test_a_stopped_trial_whose_agent_is_lost_keeps_the_cause_of_its_stop() -> No
     [ended] = [event for event in emitted if isinstance(event, events.TrialEnded)]
     assert ended.end == EndReason(EndCause.STOPPED, stop=StopReason(StopCause.USER))
     assert (ended.state, ended.infrastructure) == (TrialState.USER_CANCELED, False)
+
+
+def test_at_most_a_thousand_tasks_are_published_again_for_a_restarted_agent() -> None:
+    lab = Lab(Budget(trial_concurrency=1_001))
+    lab.answer()
+
+    lab.notification(inputs.AgentRestarted("local", "boot2"))
+
+    assert len(lab.experiment.live) == 1_001
+    assert len(lab.effects) == 1_000

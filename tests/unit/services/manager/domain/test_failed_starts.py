@@ -263,6 +263,8 @@ def test_a_trial_that_never_starts_while_others_do_fails() -> None:
     assert bad.state is TrialState.FAILED
     assert bad.end is not None
     assert (bad.end.cause, bad.end.lost_count) == (EndCause.NEVER_STARTED, FALSE_START_LIMIT + 1)
+    assert bad.end.loss is not None
+    assert bad.end.loss.cause is LossCause.NOT_STARTED
 
 
 def test_a_stop_ends_trials_that_back_off() -> None:
