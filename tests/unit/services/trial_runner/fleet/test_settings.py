@@ -91,3 +91,20 @@ def test_settings_of_one_machine_need_neither_copies_nor_a_port(tmp_path: Path) 
     settings = Settings(tmp_path, "nats://127.0.0.1:4222", "hidden", "127.0.0.1:50051")
 
     assert (settings.replicas, settings.front_port) == (1, 0)
+
+
+def test_copies_and_version_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = read_settings()
+    monkeypatch.setenv("NNI_BUS_REPLICAS", "3")
+    monkeypatch.setenv("NNI_VERSION", "4.2.1")
+
+    settings = read_settings()
+
+    assert (before.replicas, before.version) == (1, "unknown")
+    assert (settings.replicas, settings.version) == (3, "4.2.1")
+
+
+def test_authority_of_the_services_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NNI_TLS_CA_FILE", str(tmp_path / "ca.pem"))
+
+    assert read_settings().security.transport.ca == tmp_path / "ca.pem"
