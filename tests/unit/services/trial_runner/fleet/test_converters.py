@@ -286,3 +286,34 @@ def test_restored_agent_has_a_slot_at_least() -> None:
     restored = restored_from_bytes(message.SerializeToString(), NOW, 0.0)
 
     assert [one.slots for one in restored.agents] == [1, 5]
+
+
+def test_permanent_problem_and_removed_leftover_are_written_as_such() -> None:
+    problem, left = PlatformProblem("host", "must be given"), Leftover("gpus", removed=True)
+
+    payload = problems_to_bytes("c1", [(0, problem)], [(0, left)])
+
+    answer = pool_pb2.PoolProblems.FromString(payload)
+    assert answer.problems[0].permanent
+    assert (answer.leftovers[0].removed, answer.leftovers[0].in_use) == (True, False)
+
+
+def test_all_parts_of_a_state_are_written() -> None:
+    one = PoolAgent(
+        agent(3), "slurm", AgentStatus.PENDING, 2, ordered_s=90.0, machine="node-1", reason="full"
+    )
+    state = PoolState(
+        POOL, (one,), "no room", "add one", cleaned=True, log_sequence=4, last_number=5
+    )
+
+    message = pool_pb2.PoolState.FromString(state_to_bytes(state, NOW, 100.0))
+
+    assert (message.pool, message.reason, message.remedy) == (POOL, "no room", "add one")
+    assert (message.cleaned, message.log_sequence, message.last_number) == (True, 4, 5)
+    (found,) = message.agents
+    assert (found.name, found.platform, found.machine) == (str(agent(3)), "slurm", "node-1")
+    assert (found.state, found.reason, found.slots) == (
+        pool_pb2.POOL_AGENT_STATE_PENDING,
+        "full",
+        2,
+    )
