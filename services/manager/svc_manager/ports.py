@@ -284,6 +284,13 @@ class Journals(Protocol):
         """Return where `events.log` is damaged or why it is unreadable, as text; empty: whole."""
         ...
 
+    async def torn_end_of(self, directory: Path) -> str:
+        """Return a text if `events.log` ends in the middle of a record; empty: it does not.
+
+        `damage_of` does not count that: a kill does it, and the log on the bus has the record.
+        """
+        ...
+
     async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> bool:
         """Replace `events.log` by these records, in one step; return False, logged, on failure."""
         ...

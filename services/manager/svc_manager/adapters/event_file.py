@@ -4,6 +4,7 @@ Bytes behind the last whole record are cut off when the file is opened for writi
 interrupted their write.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -72,6 +73,26 @@ def damage_of(folder: SafeFolder) -> str:
     if misplaced:
         return f"{EVENT_FILE} is damaged: {misplaced} of {count} records are out of order"
     return "" if begins_well else f"{EVENT_FILE} is damaged in its first {len(MAGIC)} bytes"
+
+
+def torn_end_of(folder: SafeFolder) -> str:
+    """Return a text if a folder's event log ends in the middle of a record; empty: it does not.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not an event log.
+    """
+    with folder.read_file(EVENT_FILE) as file:
+        count, end = 0, len(MAGIC)
+        for _, _, end in whole_records(file):  # noqa: B007 - the last one counts
+            count += 1
+        is_torn = file.seek(0, os.SEEK_END) > end and not damaged_bytes(file, end)
+    if not is_torn:
+        return ""
+    return (
+        f"{EVENT_FILE} ends in the middle of a record: {count} records before are whole, and that "
+        "one and all that followed are lost"
+    )
 
 
 def read_records(path: Path, within: SafeFolder | None = None) -> Iterator[tuple[int, bytes]]:

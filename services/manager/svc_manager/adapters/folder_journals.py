@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ from svc_manager.adapters.event_file import (
     damage_of,
     experiment_of,
     read_readable,
+    torn_end_of,
 )
 from svc_manager.event_log.file_format import file_of
 
@@ -183,10 +184,18 @@ class FolderJournals:
 
     async def damage_of(self, directory: Path) -> str:
         """Return where a folder's `events.log` is damaged or why unreadable; empty: whole."""
+        return await self._text(directory, damage_of)
+
+    async def torn_end_of(self, directory: Path) -> str:
+        """Return whether a folder's `events.log` ends in the middle of a record, as text."""
+        return await self._text(directory, torn_end_of)
+
+    async def _text(self, directory: Path, look: Callable[[SafeFolder], str]) -> str:
+        """Return what ``look`` says about a folder, or why the file cannot be read."""
 
         def found() -> str:
             with self._roots.open(directory) as folder:
-                return damage_of(folder)
+                return look(folder)
 
         try:
             return await asyncio.to_thread(found)

@@ -80,6 +80,8 @@ async def import_folder(
             lost = f"{len(records) - len(readable)} records need others that are lost"
             damage = f"{damage}; {lost}" if damage else lost
         records = readable
+    torn = await journals.torn_end_of(directory)
+    damage = "; ".join(text for text in (damage, torn) if text)
     if damage:
         get_logger().warning(
             "imported log is damaged",

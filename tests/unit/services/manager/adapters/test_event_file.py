@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from svc_common.safe_folders import SafeFolder
-from svc_manager.adapters.event_file import EventFile, damage_of, read_readable, read_records
+from svc_manager.adapters.event_file import (
+    EventFile,
+    damage_of,
+    read_readable,
+    read_records,
+    torn_end_of,
+)
 from svc_manager.event_log.file_format import file_of, record_of
 
 
@@ -168,3 +174,28 @@ def test_damage_is_described_and_costs_no_other_record(
 
     assert damage == "" if not text else text in damage
     assert len(found) == count
+
+
+@pytest.mark.parametrize(
+    ("content", "count"),
+    [
+        (file_of(RECORDS), None),
+        (file_of(RECORDS[:2]), None),
+        (file_of(RECORDS)[:-1], 3),
+        (file_of(RECORDS)[: len(file_of(RECORDS[:2])) + 3], 2),  # in the header of the third
+        (file_of([])[:-1] + b"\n1", 0),
+        (file_of(RECORDS).replace(b"two", b"tw?"), None),
+    ],
+    ids=["whole", "ends with a record", "in a payload", "in a header", "in the first", "flipped"],
+)
+def test_end_in_the_middle_of_a_record_is_described(
+    tmp_path: Path, content: bytes, count: int | None
+) -> None:
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "events.log").write_bytes(content)
+
+    with SafeFolder.open(tmp_path) as folder:
+        text = torn_end_of(folder)
+
+    wanted = "" if count is None else f"in the middle of a record: {count} records before are whole"
+    assert text == "" if not wanted else wanted in text

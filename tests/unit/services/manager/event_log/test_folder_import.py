@@ -114,6 +114,25 @@ async def test_damaged_folder_is_imported_up_to_the_damage_with_a_warning(tmp_pa
     assert list(folded.experiment.trials) == list(lab.experiment.trials)
 
 
+async def test_folder_whose_log_was_cut_in_a_record_is_imported_with_a_warning(
+    tmp_path: Path,
+) -> None:
+    lab = Lab()
+    lab.finish(lab.running())
+    folder = folder_of(lab, tmp_path / EXPERIMENT_ID)
+    file = folder / "db" / "events.log"
+    count = len(await FolderJournals().read(folder))
+    file.write_bytes(file.read_bytes()[:-1])
+
+    async with InMemoryBus() as bus:
+        (warning,) = await import_folder(
+            bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder
+        )
+
+    assert "is not whole: db/events.log ends in the middle of a record" in warning
+    assert f"{count - 1} records before are whole" in warning
+
+
 def schedules(payload: bytes) -> bool:
     """Return whether a batch schedules a trial."""
     events = event_pb2.EventBatch.FromString(payload).events
