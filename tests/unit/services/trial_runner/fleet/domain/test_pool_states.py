@@ -16,7 +16,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     PresenceReceived,
     StateRestored,
 )
-from svc_trial_runner.fleet.domain.pool_states import AgentStatus, pool_state
+from svc_trial_runner.fleet.domain.pool_states import AgentStatus, PoolState, pool_state
 from tests.support.fleet_pools import (
     INSTALLATION,
     POOL,
@@ -278,3 +278,33 @@ def test_pool_without_a_need_has_no_agents_and_is_not_clean() -> None:
 
     assert (state.agents, state.cleaned, state.log_sequence) == ((), False, 0)
     assert (state.last_number, state.ended_agent_s) == (0, 0.0)
+
+
+def test_state_answers_its_need_with_the_time_of_ended_agents() -> None:
+    pool = opened_pool(need(sequence=7))
+    pool.ended_agent_s = 12.5
+
+    state = pool_state(pool, 0.0)
+
+    assert (state.log_sequence, state.ended_agent_s) == (7, 12.5)
+    assert (PoolState(POOL).last_number, PoolState(POOL).ended_agent_s) == (0, 0.0)
+
+
+def test_only_the_limit_that_is_used_up_is_named() -> None:
+    limits = PoolLimits(max_agent_s=36_000.0, max_cost=1.0, cost_per_agent_hour=1.0)
+    pool = opened_pool(need(waiting=1, limits=limits))
+    pool.ended_agent_s = 3_600.0
+
+    reason = pool_state(pool, 0.0).reason
+
+    assert reason == "the pool has used 1 of the cost of 1 (maxCost)"
+
+
+def test_platform_with_room_for_one_agent_is_not_full() -> None:
+    assert pool_state(opened_pool(need(waiting=1), capacity=1), 0.0).reason == ""
+
+
+def test_full_platform_of_machines_of_people_needs_another_machine() -> None:
+    pool = opened_pool(need(1, 0, "joined"), capacity=0)
+
+    assert pool_state(pool, 0.0).remedy == "bring another machine: nnictl runner invite"
