@@ -28,8 +28,6 @@ TESTED_ELSEWHERE = {
     "services/common/svc_common/messaging/ports.py": "tests/conformance/messaging",
     "services/dispatcher/svc_dispatcher/ports.py": "tests/conformance/dispatcher",
     "services/trial-runner/svc_trial_runner/ports.py": "tests/conformance/runner",
-    "services/trial-runner/svc_trial_runner/fleet/ports.py": "tests/conformance/fleet",
-    "services/trial-runner/svc_trial_runner/fleet/testing.py": "tests/conformance/fleet",
     "services/trial-runner/svc_trial_runner/fleet/adapters/memory.py": "tests/conformance/fleet",
     # Composition roots are tested with the servers that they open.
     "services/dispatcher/svc_dispatcher/__main__.py": "tests/integration/dispatcher",
@@ -53,24 +51,12 @@ TESTED_ELSEWHERE = {
     "services/common/svc_common/messaging/limits.py": (
         "tests/integration/common/test_deployed_bus.py"
     ),
-    "services/dispatcher/svc_dispatcher/domain/answers.py": (
-        "tests/unit/services/dispatcher/sessions/test_generation.py"
-    ),
     "services/compressor/svc_compressor/domain/events.py": (
         "tests/unit/services/compressor/domain/test_job_progress.py"
     ),
-    "services/compressor/svc_compressor/domain/reports.py": (
-        "tests/unit/services/compressor/domain/test_job_progress.py"
-    ),
     "services/nas/svc_nas/domain/events.py": ("tests/unit/services/nas/domain/test_exploration.py"),
-    "services/nas/svc_nas/domain/reports.py": (
-        "tests/unit/services/nas/domain/test_exploration.py"
-    ),
     "services/nas/svc_nas/domain/strategy_lines.py": (
         "tests/unit/services/nas/domain/test_exploration.py"
-    ),
-    "services/trial-runner/svc_trial_runner/fleet/domain/pool_events.py": (
-        "tests/unit/services/trial_runner/fleet/domain/test_pool.py"
     ),
 }
 """Place of the tests of modules that have none at the mirrored path."""

@@ -27,4 +27,8 @@ async def test_each_byte_is_one_request() -> None:
         await demand.wait()
         await demand.wait()
 
+    third = asyncio.ensure_future(demand.wait())
+    await asyncio.sleep(0)
+    assert not third.done()
+    third.cancel()
     demand.close()

@@ -71,6 +71,10 @@ def test_other_answer_is_no_empty_list_of_jobs(
         api.jobs(TAG)
 
 
+def test_properties_of_the_compute_target_are_read(server: AmlServer, api: WorkspaceApi) -> None:
+    assert api.compute() == server.compute
+
+
 def test_image_is_registered_once(server: AmlServer, api: WorkspaceApi) -> None:
     api.ensure_environment(IMAGE)
     server.refusals["PUT environments"] = (409, "Conflict", "immutable")
