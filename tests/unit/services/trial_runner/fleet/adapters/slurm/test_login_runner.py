@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
-from svc_trial_runner.fleet.adapters.remote.machines import Machine
+from svc_trial_runner.fleet.adapters.remote.machines import HostKeyPolicy, Machine
 from svc_trial_runner.fleet.adapters.slurm import login_runner
 from svc_trial_runner.fleet.adapters.slurm.login_runner import LoginRunner
 from svc_trial_runner.fleet.domain.agents import PlatformSection
@@ -15,8 +15,8 @@ from tests.support.ports import free_port
 from tests.support.sleeping_agents import SleepingAgents
 
 
-def runner(folder: Path) -> LoginRunner:
-    """Return the runner of a login node on which no SSH server listens."""
+def runner(folder: Path, machine: Machine | None = None) -> LoginRunner:
+    """Return the runner of a login node; without one, of a node that has no SSH server."""
     context = AdapterContext(
         "0123abcd",
         "pool",
@@ -26,8 +26,8 @@ def runner(folder: Path) -> LoginRunner:
         folder,
         NoFront(),
     )
-    machine = Machine(None, "127.0.0.1", "ann", free_port())
-    return LoginRunner(machine, context, lambda: None)
+    closed = Machine(None, "127.0.0.1", "ann", free_port())
+    return LoginRunner(machine or closed, context, lambda: None)
 
 
 async def test_missing_library_is_an_error_with_the_extra(
@@ -49,6 +49,30 @@ async def test_nothing_is_imported_before_it_is_used(tmp_path: Path) -> None:
     await one.aclose()
 
     assert (one._node, one.relay_address, one.is_here) == (None, "", False)
+
+
+async def test_command_on_the_login_node_reads_its_content(tmp_path: Path) -> None:
+    pytest.importorskip("asyncssh", reason="the extra remote is not installed")
+    from tests.support.remote_machines import PASSWORD, USER, Machines
+
+    machines = Machines(tmp_path)
+    machines.start()
+    machine = Machine(
+        None,
+        "127.0.0.1",
+        USER,
+        machines.servers[0].port,
+        password=PASSWORD,
+        host_key_policy=HostKeyPolicy.ACCEPT_NEW,
+    )
+    one = runner(tmp_path, machine)
+    try:
+        result = await one.run(["cat"], content=[b"i", b"n"], limit_s=30.0)
+    finally:
+        await one.aclose()
+        machines.close()
+
+    assert (result.exit_status, result.output) == (0, b"in")
 
 
 async def test_errors_are_those_of_the_login_node(tmp_path: Path) -> None:
