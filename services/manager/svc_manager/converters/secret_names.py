@@ -9,7 +9,8 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 """One word of a name in camelCase, snake_case or kebab-case; digits separate words, too."""
 _SECRET_WORDS: Final = frozenset(
     {
-        *("auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "dsn", "jwt"),
+        *("auth", "authn", "authorization", "authz", "bearer", "cookie", "cookies", "cred"),
+        *("creds", "dsn", "jwt"),
         *("oauth", "otp", "pass", "passwd", "password", "pat", "pgpass", "pin", "pw", "pwd", "sas"),
         *("signature", "totp", "userpass"),
     }
@@ -19,6 +20,8 @@ _SECRET_PARTS: Final = (
     *("credential", "encryptionkey", "hostkey", "licensekey", "masterkey", "passcode"),
     *("passphrase", "passwd", "password", "privatekey", "privkey", "secret", "servicekey"),
     *("sessionid", "sessionkey", "sharedkey", "signingkey", "sshkey", "subscriptionkey", "webhook"),
+    *("anthropickey", "clearmlkey", "cometkey", "dockerconfigjson", "huggingfacekey", "mlflowkey"),
+    *("neptunekey", "openaikey", "wandbkey"),
     # Addresses that usually have a password in them.
     *("brokeruri", "brokerurl", "databaseuri", "databaseurl", "dburi", "dburl", "mongouri"),
     *("mongourl", "redisuri", "redisurl"),

@@ -16,6 +16,7 @@ from svc_manager.converters.secret_names import names_secret, shows_password, va
         *("\uff50\uff57\uff44", "DB_PASS", "user2pwd", "token_file", "ssh key"),
         *("slack_webhook", "webhookUrl", "DATABASE_URL", "redis_url", "mongoUri", "database-uri"),
         *("pgpass", "userpass", "otp", "session_id"),
+        *("wandbKey", "comet_key", "openai-key", "authn", "authz", ".dockerconfigjson"),
     ],
 )
 def test_names_of_secrets_in_any_spelling(name: str) -> None:
