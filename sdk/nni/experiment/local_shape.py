@@ -209,8 +209,11 @@ def _start_error(line: bytes, output: Path) -> ExperimentError:
     return ServiceFailedError("\n  ".join([head, *tail]))
 
 
-def stop_local_shape() -> bool:
+def stop_local_shape(limit_s: float = _STOP_TIMEOUT_S) -> bool:
     """End the services, after experiments were stopped; return whether they were up.
+
+    Args:
+        limit_s: for the end of their supervisor.
 
     Raises:
         ServiceFailedError: they do not end.
@@ -219,10 +222,11 @@ def stop_local_shape() -> bool:
     if endpoint is None:
         return False
     check_local(endpoint)
-    if not end_process(endpoint.supervisor_pid, _STOP_TIMEOUT_S):
+    if not end_process(endpoint.supervisor_pid, limit_s):
         raise ServiceFailedError(
-            f"the supervisor (pid {endpoint.supervisor_pid}) did not end within "
-            f"{_STOP_TIMEOUT_S:g} s; see {supervisor_log()}"
+            f"the supervisor (pid {endpoint.supervisor_pid}) did not end within {limit_s:g} s; see "
+            f"{supervisor_log()}. If it hangs, end it and all services with: "
+            f"kill -9 {endpoint.supervisor_pid}; no result is lost"
         )
     return True
 

@@ -98,6 +98,20 @@ def test_durability_reaches_the_supervisor(
     assert stop_local_shape() is True
 
 
+def test_supervisor_that_hangs_is_named_with_the_command_that_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervise(tmp_path, monkeypatch, UP)
+    pid = ensure_local_shape().supervisor_pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(ServiceFailedError, match=f"within 0 s.*kill -9 {pid}; no result"):
+            stop_local_shape(limit_s=0.0)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        assert end_process(pid, 30.0)
+
+
 def test_reason_of_a_refusal_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     supervise(tmp_path, monkeypatch, REFUSING)
 
