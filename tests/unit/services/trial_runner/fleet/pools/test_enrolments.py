@@ -353,6 +353,24 @@ async def test_expiry_that_the_disk_does_not_take_is_written_five_seconds_later(
         assert await stage.machines.expired(POOL) == {secret_hash(word.secret)[:8]}
 
 
+async def test_refused_word_has_expired_words_stored_under_a_clock_that_was_set_ahead(
+    tmp_path: Path,
+) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(valid=timedelta(minutes=5))
+        running = asyncio.create_task(stage.enrolments.run())
+        await until(lambda: POOL in stage.front.open_for_pools and stage.clock.sleepers > 0)
+        stage.clock.step(3600)  # no timer notices that
+
+        await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        file = tmp_path / "pools" / POOL / "joined" / "expired-invitations.json"
+        await until(file.exists)
+        assert await stage.machines.expired(POOL) == {secret_hash(word.secret)[:8]}
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_pool_of_a_forgotten_name_has_invitations_of_its_own(tmp_path: Path) -> None:
     async with enrolment_stage(tmp_path) as stage:
         word = await stage.invite(valid=timedelta(minutes=5))
