@@ -7,6 +7,8 @@ from typing import Final
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 """One word of a name in camelCase, snake_case or kebab-case; digits separate words, too."""
+_LONGEST_NAME: Final = 256
+"""Characters of a name that are looked at."""
 _SECRET_WORDS: Final = frozenset(
     {
         *("auth", "authn", "authorization", "authz", "bearer", "cookie", "cookies", "cred"),
@@ -27,6 +29,8 @@ _SECRET_PARTS: Final = (
     *("mongourl", "redisuri", "redisurl"),
 )
 """Parts of a name without its separators: `wandb_api_key` and `WANDBAPIKEY` hold `apikey`."""
+_ANY_PART: Final = re.compile("|".join(_SECRET_PARTS))
+"""Any of them: one search, since configurations have 10^4 names and are masked in one turn."""
 _TOKEN: Final = "token"  # noqa: S105 - a word
 _POLICY: Final = "policy"
 """Last word of names such as `hostKeyPolicy`, whose values are choices."""
@@ -51,9 +55,9 @@ def names_secret(name: str) -> bool:
     if not _SECRET_WORDS.isdisjoint(words):
         return True
     joined = "".join(words)
-    if joined.endswith(_TOKEN) or any(part in joined for part in _SECRET_PARTS):
+    if _ANY_PART.search(joined) or joined.endswith(_TOKEN):
         return True
-    return (
+    return _TOKEN in joined and (
         any(
             word.endswith("tokens") and not (index and words[index - 1] in _COUNTS)
             for index, word in enumerate(words)
@@ -74,4 +78,6 @@ def last_word(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(unicodedata.normalize("NFKC", name))]
+    short = name[:_LONGEST_NAME]
+    plain = short if short.isascii() else unicodedata.normalize("NFKC", short)
+    return " ".join(_WORD.findall(plain)).lower().split()

@@ -18,11 +18,14 @@ from svc_common.rpc.message_parts import count_parts
 
 FIELD_PARTS: Final = 40_000
 """Most parts of a field: 10,000 numbers in a map, 20,000 in a list."""
+MASKED_BYTES: Final = 1_000_000
+"""Most encoded bytes of a field that views look through for secrets: 25 ns each at worst."""
 ENQUEUED_PARTS: Final = 400_000
 """Most parts of `search.enqueue`: 10,000 configurations of 9 numbers each."""
 ITEMS_LIMIT: Final = 1_000
 """Most platforms, objectives, limits of results, and tags."""
 _COUNTED: Final = ("training_services", "objectives", "constraints", "tags")
+_MASKED: Final = frozenset({"training_services", "tuner", "assessor", "advisor"})
 _STORED_APART: Final = frozenset({"search_space", "search"})
 
 
@@ -68,8 +71,11 @@ async def check_tuner_amount(tuner: config_pb2.AlgorithmConfig) -> None:
 async def _check_parts(
     alone: config_pb2.ExperimentConfig, name: str, limit: int, remedy: str
 ) -> None:
-    """Raise if a configuration with one field only has more parts than the limit."""
+    """Raise if a configuration with one field only has more parts than the limit, or bytes."""
     payload = await encoded(alone)
+    if name in _MASKED and len(payload) > MASKED_BYTES:
+        limit_text = f"must have at most {MASKED_BYTES:,} bytes"
+        raise InvalidArgumentError(name, limit_text, f"{len(payload):,}", remedy)
     count = await off_loop(len(payload), count_parts, payload, alone.DESCRIPTOR, limit)
     if count > limit:
         raise InvalidArgumentError(

@@ -44,6 +44,11 @@ def test_names_of_other_fields(name: str) -> None:
     assert not names_secret(name)
 
 
+def test_only_the_beginning_of_a_long_name_is_looked_at() -> None:
+    assert names_secret("password_" + "a_" * 1000)
+    assert not names_secret("a_" * 1000 + "password")
+
+
 @pytest.mark.parametrize(
     ("fields", "name"),
     [

@@ -11,6 +11,7 @@ from svc_manager.usecases.config_amounts import (
     ENQUEUED_PARTS,
     FIELD_PARTS,
     ITEMS_LIMIT,
+    MASKED_BYTES,
     check_amounts,
     check_tuner_amount,
 )
@@ -97,4 +98,29 @@ async def test_tuner_that_takes_over_has_as_few_arguments() -> None:
     set_arguments(config, MANY)
 
     with pytest.raises(InvalidArgumentError, match=r"tuner must have at most 40,000 parts"):
+        await check_tuner_amount(config.tuner)
+
+
+@pytest.mark.parametrize(
+    ("name", "fill"), [("tuner", set_arguments), ("training_services", set_options)]
+)
+@pytest.mark.parametrize("long_name", [False, True])
+async def test_field_that_is_long_to_look_through_is_refused_by_name(
+    name: str, fill: Callable[[Config, object], None], long_name: bool
+) -> None:
+    accepted, refused = Config(), Config()
+    for config, length in ((accepted, MASKED_BYTES - 100), (refused, MASKED_BYTES)):
+        text = "a_" * (length // 2)
+        fill(config, {text: 1} if long_name else {"a": text})
+
+    await check_amounts(accepted)
+    with pytest.raises(InvalidArgumentError, match=rf"{name} must have at most 1,000,000 bytes"):
+        await check_amounts(refused)
+
+
+async def test_tuner_that_takes_over_has_as_short_arguments() -> None:
+    config = Config()
+    set_arguments(config, {"a": "://" * (MASKED_BYTES // 3)})
+
+    with pytest.raises(InvalidArgumentError, match="tuner must have at most 1,000,000 bytes"):
         await check_tuner_amount(config.tuner)
