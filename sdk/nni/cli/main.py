@@ -115,9 +115,9 @@ def _start_services() -> int:
 
     try:
         start_services()
+    except (BrokenPipeError, OutputError):
+        raise
     except ExperimentError as error:
-        if isinstance(error, OutputError):
-            raise
         return _report(error)
     except Exception as error:  # noqa: BLE001 - rim of the process
         return _report_defect(error)

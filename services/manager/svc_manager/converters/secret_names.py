@@ -8,7 +8,7 @@ from typing import Final
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 """One word of a name in camelCase, snake_case or kebab-case; digits separate words, too."""
 _LONGEST_NAME: Final = 256
-"""Characters of a name that are looked at."""
+"""Characters of a name that is looked at. A longer one counts as that of a secret."""
 _SECRET_WORDS: Final = frozenset(
     {
         *("auth", "authn", "authorization", "authz", "bearer", "cookie", "cookies", "cred"),
@@ -49,6 +49,8 @@ def shows_password(text: str) -> bool:
 
 def names_secret(name: str) -> bool:
     """Return whether a name has a part such as `password`, `apikey`, `token`; not `max_tokens`."""
+    if len(name) > _LONGEST_NAME:
+        return True
     words = _words(name)
     if words[-1:] == [_POLICY]:
         return False

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import nni
-from nni.cli.main import DONE, REFUSED, main
+from nni.cli import service_start
+from nni.cli.main import DONE, FAILED, REFUSED, main
 from nni.version import __version__
 
 COMMANDS = [
@@ -43,6 +45,18 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command.split(), "--help"]) == 0
     assert "Usage:" in capsys.readouterr().out
+
+
+def test_reader_that_has_gone_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(service_start, "start_services", fail)
+
+    assert main(["up"]) == FAILED
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.claim("platform", 42)
