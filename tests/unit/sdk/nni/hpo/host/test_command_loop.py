@@ -501,3 +501,16 @@ def test_checkpoint_of_another_plan_is_not_used(
 
     assert proposed == replay([{**anew, "plan": plan}, *rest])
     assert "restored from its checkpoint" not in caplog.text
+
+
+@pytest.mark.parametrize(("level", "logged"), [("debug", True), ("info", False)])
+def test_each_command_is_logged_at_level_debug(
+    caplog: pytest.LogCaptureFixture, level: str, logged: bool
+) -> None:
+    def configure_log(name: str) -> None:
+        caplog.set_level(name.upper(), "nni.hpo.host.command_loop")
+
+    pipe = MemoryPipe(initialize(log_level=level), generate("r", 0))
+    CommandLoop(pipe, configure_log=configure_log).run()
+
+    assert ("generate of event [2, 0]" in caplog.messages) is logged
