@@ -84,3 +84,14 @@ def test_values_of_another_branch_are_not_copied() -> None:
     assert found["y"] == 0.25
     assert found["kind"]["_name"] == "a"
     assert wanted == {"x": 0.9, "y": 0.25, "kind": "b"}
+
+
+def test_neither_of_two_values_always_gives_way_to_the_other() -> None:
+    space = parse_space({**SPACE, "_constraints": ["x + y <= 1"]})
+    kept = set()
+    for seed in range(20):
+        drawn = space.draw(Random(seed))
+        found = repaired(space, {"x": 1.0, "y": 1.0, "kind": "b"}, Random(seed))
+        kept |= {name for name in ("x", "y") if found[name] == drawn[name]}
+
+    assert kept == {"x", "y"}

@@ -238,3 +238,14 @@ def test_refusal_has_the_words_that_are_known(job: str, words: str) -> None:
             api.job_status(job)
 
     assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(("job", "code"), [("400", "Bad"), ("long", "")])
+def test_refusal_has_the_code_if_there_is_one(job: str, code: str) -> None:
+    with served(_Refusing) as address:
+        api = OpenpaiApi(OpenpaiOptions(host=address, username=USER), TOKEN)
+
+        with pytest.raises(OpenpaiRefusalError) as caught:
+            api.job_status(job)
+
+    assert caught.value.code == code
