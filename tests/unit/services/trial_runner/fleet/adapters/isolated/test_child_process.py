@@ -154,7 +154,9 @@ async def test_interrupt_of_the_terminal_does_not_end_a_child(tmp_path: Path) ->
 
 
 async def test_end_by_the_first_signal_is_named() -> None:
+    ours = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` has it ignored, also in children
     child = await ChildProcess.start(SILENT, refuse)
+    signal.signal(signal.SIGHUP, ours)
     os.kill(child.pid, signal.SIGHUP)
 
     with pytest.raises(PlatformError, match=r"killed by signal 1 \("):
