@@ -98,7 +98,10 @@ class Connection:
         with self._moving:  # else a thread that reconnects would leave an open channel
             self._closed = True
         closing = threading.Thread(target=self._channel.close, name="close channel", daemon=True)
-        closing.start()
+        try:
+            closing.start()
+        except RuntimeError:  # from Python 3.12 on none starts while the interpreter ends
+            return
         closing.join(self._close_s)
 
     def __enter__(self) -> Self:

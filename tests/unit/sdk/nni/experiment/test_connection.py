@@ -126,6 +126,24 @@ def test_channel_that_never_closes_is_left_behind(
     assert ended.wait(30)
 
 
+def test_client_is_closed_though_the_interpreter_ends_and_starts_no_thread(
+    manager: ScriptedExperimentService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[str] = []
+
+    def refuse(thread: threading.Thread) -> None:
+        refused.append(thread.name)
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    client = ManagerClient(endpoint_on(manager.port))
+    with monkeypatch.context() as end:
+        end.setattr(threading.Thread, "start", refuse)
+        client.close()
+
+    assert refused == ["close channel"]
+    client.close()
+
+
 def test_calls_and_streams_of_a_closed_client_say_so(manager: ScriptedExperimentService) -> None:
     client = ManagerClient(endpoint_on(manager.port))
     client.close()
