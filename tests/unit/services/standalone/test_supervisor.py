@@ -182,7 +182,9 @@ async def test_child_that_makes_no_progress_is_named(tmp_path: Path) -> None:
 
     reason = await started_slowly(tmp_path, code, lambda _, past_s: past_s + 1)
 
-    assert re.match(r"UnavailableError: not ready after 6\d s: .*manager; see", reason)
+    found = re.match(r"UnavailableError: not ready after (\d+) s: .*manager; see", reason)
+    assert found is not None
+    assert int(found[1]) >= 60  # of silence; what starts more slowly on a busy machine is before it
 
 
 async def test_start_goes_on_while_a_child_computes(tmp_path: Path) -> None:
