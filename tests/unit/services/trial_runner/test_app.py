@@ -7,25 +7,29 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from svc_common.clock import ManualClock
 from svc_common.lifecycle import Service
 from svc_common.messaging.memory import InMemoryBus
 from svc_trial_runner.adapters.gpu_devices import NvmlGpuDevices
 from svc_trial_runner.adapters.local_processes import LocalProcesses
-from svc_trial_runner.agent.agent import RENEW_EVERY_S
+from svc_trial_runner.agent.agent import RENEW_EVERY_S, Agent
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S
 from svc_trial_runner.agent_settings import ConnectionKind, ConnectionSettings
 from svc_trial_runner.app import (
+    _abandon_within_grace,
+    _gpu_count,
     _gpu_source,
     _open_dependencies,
+    _open_state,
     _renew_for_ever,
     _stop_when_drained,
     _tidy_for_ever,
 )
 from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.domain.claims import AttemptKey
-from svc_trial_runner.domain.gpus import GpuDevice
+from svc_trial_runner.domain.gpus import GpuAllocation, GpuDevice, GpuRequest
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import FinishedTrial
 from svc_trial_runner.settings import read_settings, settings_of_fleet
@@ -143,3 +147,86 @@ async def test_idle_interpreters_are_released_and_stopped_ones_continued_every_t
     tidying.cancel()
     await asyncio.gather(tidying, return_exceptions=True)
     assert processes.calls == ["release after 600 s", "continue"] * 3
+
+
+async def test_gpu_that_another_program_frees_unannounced_is_found(bench: Bench) -> None:
+    clock, gpus = ManualClock(), bench.dependencies.gpus
+    bench.gpus.replace([GpuDevice(0, "a", 1, frozenset({1}))])
+    waiting = asyncio.ensure_future(gpus.acquire(GpuRequest("e", "one", 1), lambda _: None))
+    tidying = asyncio.ensure_future(_tidy_for_ever(bench.dependencies, clock))
+    while not clock.sleepers or not gpus.waiting:  # noqa: ASYNC110 - neither has an event
+        await asyncio.sleep(0)
+
+    bench.gpus.replace([GpuDevice(0, "a", 1)])
+    clock.advance(PRESENCE_EVERY_S)
+
+    assert await asyncio.wait_for(waiting, 30) == GpuAllocation((0,))
+    tidying.cancel()
+    await asyncio.gather(tidying, return_exceptions=True)
+
+
+class AbandonedAgent(Agent):
+    """Agent that notes the time that its attempts are given to end."""
+
+    grace_s = -1.0
+
+    async def abandon_all(self, grace_s: float) -> None:
+        self.grace_s = grace_s
+
+
+@pytest.mark.parametrize(
+    ("connected", "granted_s", "grace_s"), [(True, 60.0, 59.0), (False, 60.0, 4.0), (False, 3, 2)]
+)
+async def test_attempts_have_the_grace_but_its_last_second_unless_the_bus_is_away(
+    bench: Bench, *, connected: bool, granted_s: float, grace_s: float
+) -> None:
+    agent = AbandonedAgent(bench.dependencies, bench.bus.tasks, bench.tasks, loses_unrenewed=False)
+    if not connected:
+        bench.broker.stop()
+
+    settings = replace(read_settings([]), grace_s=granted_s)
+    await _abandon_within_grace(settings, bench.bus, bench.dependencies, agent)
+    bench.broker.start()
+
+    assert agent.grace_s == grace_s
+
+
+@pytest.mark.parametrize(
+    ("in_fleet", "connected", "waits"),
+    [(True, True, True), (True, False, False), (False, True, False)],
+)
+async def test_end_of_an_agent_waits_for_its_outputs_only_in_a_fleet_that_it_reaches(
+    bench: Bench, tmp_path: Path, *, in_fleet: bool, connected: bool, waits: bool
+) -> None:
+    settings = settings_of_fleet(fleet(tmp_path)) if in_fleet else read_settings([])
+    bench.dependencies.outputs.add(FinishedTrial("e1", "t1", 1, str(tmp_path / "t1")))
+    if not connected:
+        bench.broker.stop()
+
+    with capture_logs() as lines:
+        await _abandon_within_grace(
+            replace(settings, grace_s=1.0), bench.bus, bench.dependencies, bench.agent()
+        )
+    bench.broker.start()
+
+    events = [line["event"] for line in lines if line["log_level"] == "error"]
+    assert events == (["outputs of trials not stored"] if waits else [])
+
+
+async def test_agent_keeps_its_id_and_knows_that_it_was_restarted() -> None:
+    opened = []
+    for _ in range(2):
+        service = Service()
+        opened.append(_open_state(service, read_settings([])))
+        await service.aclose()
+
+    first, second = opened
+    assert (first.restarted, second.restarted) == (False, True)
+    assert first.name == second.name
+    assert first.boot_id != second.boot_id
+
+
+async def test_gpus_of_the_machine_are_counted(bench: Bench) -> None:
+    bench.gpus.replace([GpuDevice(0, "a", 1), GpuDevice(3, "b", 1)])
+
+    assert await _gpu_count(bench.dependencies.gpus) == 2

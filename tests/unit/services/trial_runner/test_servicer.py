@@ -11,7 +11,7 @@ from svc_trial_runner.agent.log_files import TrialLogReader
 from svc_trial_runner.agent.presence import RunnerIdentity
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.servicer import RunnerServicer
-from tests.unit.services.trial_runner.conftest import WAIT_S, Bench
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 IDENTITY = RunnerIdentity("r", "b", "local", "host", "1.0")
 CONTEXT = cast(Any, None)
@@ -109,3 +109,64 @@ async def test_unknown_stream_is_refused(bench: Bench) -> None:
 
     with pytest.raises(InvalidArgumentError, match="stream"):
         await anext(servicer(bench, bench.agent()).FollowLogs(request, CONTEXT))
+
+
+async def test_description_has_the_load_of_the_agent(bench: Bench) -> None:
+    bench.gpus.replace([GpuDevice(0, "a", 7), GpuDevice(1, "b", 7)])
+    agent = bench.agent()
+    runner_servicer = servicer(bench, agent)
+    await bench.deliver(agent, bench.task("one", "sleep 30", gpu_number=1))
+    await bench.until_kind("one", "started")
+
+    before = await runner_servicer.DescribeRunner(pb.DescribeRunnerRequest(), CONTEXT)
+    agent.drain()
+    after = await runner_servicer.DescribeRunner(pb.DescribeRunnerRequest(), CONTEXT)
+
+    assert [list(device.trial_ids) for device in before.devices] == [["one"], []]
+    assert [device.active for device in before.devices] == [False, False]
+    assert (before.running_count, before.warm_interpreter_count) == (1, 0)
+    assert (before.draining, after.draining) == (False, True)
+    assert before.HasField("started_at")
+    agent.lose_all()
+    await asyncio.wait_for(agent.wait_drained(), WAIT_S)
+
+
+@pytest.mark.parametrize(
+    ("stream", "offset", "content"),
+    [
+        (pb.LOG_STREAM_UNSPECIFIED, 0, b"out\n"),
+        (pb.LOG_STREAM_TRIAL_LOG, 0, b"out\n"),
+        (pb.LOG_STREAM_STDOUT, 1, b"ut\n"),
+        (pb.LOG_STREAM_STDERR, 2, b"ror\n"),
+    ],
+)
+async def test_stream_of_a_trial_is_sent_from_the_offset(
+    bench: Bench, stream: pb.LogStream.ValueType, offset: int, content: bytes
+) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "echo out; echo error >&2"))
+    await bench.until_kind("one", "exited")
+    request = pb.FollowLogsRequest(
+        experiment_id=EXPERIMENT, trial_id="one", stream=stream, offset=offset
+    )
+
+    pieces = [piece async for piece in servicer(bench, agent).FollowLogs(request, CONTEXT)]
+
+    assert [(piece.offset, piece.data) for piece in pieces] == [(offset, content)]
+
+
+async def test_stream_of_a_running_trial_is_followed_if_asked(bench: Bench) -> None:
+    agent = bench.agent()
+    go = bench.folder / "go"
+    command = f"echo one; until [ -e {go} ]; do sleep 0.01; done; echo two"
+    await bench.deliver(agent, bench.task("one", command))
+    await bench.until_kind("one", "started")
+    request = pb.FollowLogsRequest(experiment_id=EXPERIMENT, trial_id="one", follow=True)
+
+    received = b""
+    async with asyncio.timeout(WAIT_S):
+        async for piece in servicer(bench, agent).FollowLogs(request, CONTEXT):
+            received += piece.data
+            go.touch()
+
+    assert received == b"one\ntwo\n"

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from svc_common.clock import ManualClock
+from svc_common.errors import UnavailableError
 from svc_common.lifecycle import Service
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_common.storage.shared_storage import LocalMount, SharedStorage, StorageKind
+from svc_trial_runner.adapters.agent_folder import trial_sdk_folder
+from svc_trial_runner.adapters.environments import FileEnvironments
 from svc_trial_runner.adapters.login_environment import LoginEnvironments
 from svc_trial_runner.agent.silence import (
     REFUSED_EXIT_CODE,
@@ -236,3 +239,53 @@ def test_gpus_of_a_batch_job_are_a_rule_unless_the_fleet_has_one(
     ruled = fleet(tmp_path, gpu_indices=(1,), use_active_gpu=True, trials_per_gpu=2)
     assert machine_gpu_rules(ruled) == MachineGpuRules((1,), True, 2)
     assert machine_gpu_rules(None) == NO_MACHINE_RULES
+
+
+class ClosedBus(InMemoryBus):
+    """Bus that is closed already."""
+
+    async def wait_connected(self, connected: bool = True) -> None:
+        raise UnavailableError("the bus is closed")
+
+
+async def test_agent_that_has_closed_its_bus_is_not_silent() -> None:
+    service, clock = Service(), ManualClock()
+
+    await stop_when_silent(service, ClosedBus(InMemoryBroker()), clock, 60.0)
+
+    assert (service.exit_code, clock.sleepers) == (0, 0)
+
+
+async def test_folder_of_an_agent_that_has_failed_stays(tmp_path: Path) -> None:
+    service = Service()
+    open_home(service, settings_of_fleet(fleet(tmp_path, removes_home=True)))
+
+    async def fail() -> None:
+        raise RuntimeError("a defect")
+
+    service.tasks.start(fail(), "defect")
+    await asyncio.wait_for(service.tasks.drain(), 30)
+    await service.aclose()
+
+    assert service.failed
+    assert (tmp_path / "one").exists()
+
+
+def test_agent_of_the_installation_has_the_environments_of_clients(tmp_path: Path) -> None:
+    settings = replace(settings_of_fleet(fleet(tmp_path)), fleet=None)
+
+    program = warm_program(settings)
+
+    assert isinstance(open_environments(settings), FileEnvironments)
+    assert program == trial_sdk_folder() / "warm.py"
+    assert warm_program(replace(settings, warm=False)) is None
+
+
+def test_bus_of_an_installation_has_its_token_and_copies(tmp_path: Path) -> None:
+    settings = replace(
+        settings_of_fleet(fleet(tmp_path, ConnectionKind.DIRECT)), token="secret", replicas=3
+    )
+
+    found = bus_settings(settings, "one")
+
+    assert (found.name, found.replicas) == ("one", 3)

@@ -1,9 +1,12 @@
 """Complete copies of a trial's checkpoint folder."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from svc_common.code_user import CodeUser
 from svc_trial_runner.adapters.checkpoint_copies import DiskCheckpointCopies
 from svc_trial_runner.adapters.trial_blobs import TarFolders
 from svc_trial_runner.domain.tasks import TrialCheckpoint
@@ -194,3 +197,72 @@ def test_archive_is_not_written_where_a_link_of_a_trial_points(
     copies.archive_path(str(trial)).write_text("archive")
 
     assert list(elsewhere.iterdir()) == []
+
+
+def test_last_copy_is_that_of_the_last_attempt_and_number(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    for name in ("1.2.30", "2.1.5", "1.10.40", "3.1.7.new", "unfinished.4.1.8"):
+        (tmp_path / ".checkpoint" / name).mkdir(parents=True)
+    (tmp_path / ".checkpoint/5.1.9").touch()  # no folder, so no copy
+
+    assert copies.last(str(tmp_path)) == TrialCheckpoint(5, 2, 1)
+
+
+def test_copy_of_a_later_attempt_stays(copies: DiskCheckpointCopies, tmp_path: Path) -> None:
+    (tmp_path / ".checkpoint/2.1.5").mkdir(parents=True)
+    write(tmp_path, "one")
+
+    copies.complete(str(tmp_path), FIRST)
+
+    assert copies.last(str(tmp_path)) == TrialCheckpoint(5, 2, 1)
+
+
+def test_link_in_place_of_the_archive_is_replaced(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    write(tmp_path, "one")
+    copy = copies.complete(str(tmp_path), FIRST)
+    (tmp_path / "precious").write_text("content")
+    (tmp_path / ".checkpoint/archive.tar").symlink_to(tmp_path / "precious")
+
+    archive = copies.pack(copy)
+
+    assert (tmp_path / "precious").read_text() == "content"
+    assert archive == tmp_path / ".checkpoint/archive.tar"
+    assert not archive.is_symlink()
+
+
+class ActingUser(CodeUser):
+    """Account of trials that notes when files are accessed as it."""
+
+    acts = 0
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        ActingUser.acts += 1
+        yield
+
+
+def test_every_access_is_one_of_the_user_of_the_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ActingUser, "acts", 0)
+    copies, directory = DiskCheckpointCopies(TarFolders(), ActingUser()), str(tmp_path)
+    write(tmp_path, "one")
+    steps: list[Callable[[], object]] = [
+        lambda: copies.complete(directory, FIRST),
+        lambda: copies.last(directory),
+        lambda: copies.restore(directory, FIRST),
+        lambda: copies.archive_path(directory),
+        lambda: copies.pack(tmp_path / ".checkpoint/1.1.10"),
+        lambda: copies.add(directory, SECOND, tmp_path / ".checkpoint/archive.tar"),
+        lambda: copies.discard(directory),
+    ]
+    acts = [0]
+
+    for step in steps:
+        step()
+        acts.append(ActingUser.acts)
+
+    assert acts == [0, 1, 2, 3, 4, 5, 7, 8]

@@ -1,6 +1,8 @@
 from typing import Any
 
-from svc_trial_runner.adapters.gpu_devices import NvmlGpuDevices
+import pytest
+
+from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices, NvmlGpuDevices
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.domain.resource_use import GpuUse
 from tests.support.nvml import NvmlLibrary
@@ -49,3 +51,33 @@ async def test_use_is_a_share_and_a_gpu_that_tells_none_is_left_out() -> None:
 
 async def test_without_a_driver_no_use_is_read() -> None:
     assert await NvmlGpuDevices(lambda: NvmlLibrary(works=False)).use([0]) == []
+
+
+@pytest.mark.parametrize("name", ["A GPU", b"A GPU"])
+async def test_gpus_have_their_numbers_and_names(name: str | bytes) -> None:
+    source = NvmlGpuDevices(lambda: NvmlLibrary(2, name=name))
+
+    devices = await source.devices()
+
+    assert [(device.index, device.name) for device in devices] == [(0, "A GPU"), (1, "A GPU")]
+
+
+async def test_driver_is_initialised_once() -> None:
+    library = NvmlLibrary()
+    source = NvmlGpuDevices(lambda: library)
+
+    for _ in range(2):
+        await source.devices()
+
+    assert library.loads == 1
+
+
+async def test_devices_that_a_test_sets_are_read_and_idle() -> None:
+    first, second = GpuDevice(0, "a", 1), GpuDevice(1, "b", 1)
+    source = InMemoryGpuDevices([first])
+
+    before = await source.devices()
+    source.replace([first, second])
+
+    assert before == [first]
+    assert await source.use([1, 2]) == [GpuUse(1, 0.0, 0)]

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from nni_proto.bytes.v1 import byte_service_pb2 as pb
+from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
 from svc_common.errors import (
+    DataLossError,
     FailedPreconditionError,
     InvalidArgumentError,
     ResourceExhaustedError,
@@ -16,11 +22,12 @@ from svc_common.errors import (
 )
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.rpc.client import open_channel
+from svc_common.rpc.server import GrpcServer
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.domain.quota import Quota
 from svc_trial_runner.adapters.manager_blobs import SMALL_OUTPUT_BYTES, ManagerBlobExchange
 from svc_trial_runner.domain.claims import AttemptKey
-from tests.support.byte_service import byte_channel, write
+from tests.support.byte_service import NAME, byte_channel, write
 from tests.support.ports import free_port
 
 ATTEMPT = AttemptKey("e1", "t1", 1)
@@ -164,3 +171,145 @@ async def test_link_or_pipe_in_place_of_an_output_is_refused(
                 await exchange.put_named_file("output/e1/t1/2/stdout", tmp_path / name)
 
     assert await store.keys("output/") == []
+
+
+class RecordingByteService(pb_grpc.ByteServiceServicer):
+    """`ByteService` that records what it is asked, and stores nothing itself."""
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+        self.tokens: set[object] = set()
+        self.limits_s: list[float] = []
+        self.stored = False
+        """Whether the content of an upload is known already."""
+        self.pieces: list[bytes] = []
+        """Content of every download."""
+
+    def _note(self, request: Any, context: Any) -> None:
+        self.requests.append(request)
+        self.tokens.add(dict(context.invocation_metadata()).get("authorization"))
+        self.limits_s.append(context.time_remaining())
+
+    async def PrepareUpload(self, request: Any, context: Any) -> pb.PrepareUploadResponse:
+        self._note(request, context)
+        key = f"sha256/{request.blob.sha256}"
+        if self.stored:
+            return pb.PrepareUploadResponse(key=key, stored=True)
+        return pb.PrepareUploadResponse(key=key, url="http://127.0.0.1:1/")
+
+    async def Upload(self, requests: Any, context: Any) -> pb.UploadResponse:
+        async for request in requests:
+            self._note(request, context)
+        return pb.UploadResponse()
+
+    async def PrepareDownload(self, request: Any, context: Any) -> pb.PrepareDownloadResponse:
+        self._note(request, context)
+        return pb.PrepareDownloadResponse(url="http://127.0.0.1:1/")
+
+    async def Download(self, request: Any, context: Any) -> AsyncIterator[pb.DownloadResponse]:
+        self._note(request, context)
+        for piece in self.pieces:
+            yield pb.DownloadResponse(data=piece)
+
+
+@asynccontextmanager
+async def recorded() -> AsyncIterator[tuple[RecordingByteService, ManagerBlobExchange]]:
+    """Yield a recording manager, and the exchange of an attempt far from the store with it."""
+    service = RecordingByteService()  # type: ignore[abstract] # nothing calls the other methods
+    server = GrpcServer([NAME], None)
+    server.register(lambda raw: pb_grpc.add_ByteServiceServicer_to_server(service, raw))
+    port = await server.start()
+    try:
+        async with open_channel(f"127.0.0.1:{port}") as channel:
+            metadata = (("authorization", "Bearer token"),)
+            common = ManagerBlobExchange(channel, metadata, by_url=False)
+            yield service, common.of_attempt(ATTEMPT)
+    finally:
+        await server.stop(1)
+
+
+SHA256 = "ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73"
+"""Of the text `content`."""
+
+
+async def test_upload_names_the_attempt_its_purpose_and_its_content() -> None:
+    async with recorded() as (service, exchange):
+        key = await exchange.put(b"content")
+
+    header, first, *rest = service.requests
+    assert key == f"sha256/{SHA256}"
+    assert (header.experiment_id, header.trial_id, header.attempt) == ATTEMPT
+    assert header.purpose == pb.BLOB_PURPOSE_VALUE
+    assert (header.blob.sha256, header.blob.size_bytes) == (SHA256, 7)
+    assert first.header == header
+    assert b"".join(one.data for one in (first, *rest)) == b"content"
+    assert service.tokens == {"Bearer token"}
+
+
+async def test_content_that_is_stored_already_is_not_sent() -> None:
+    async with recorded() as (service, exchange):
+        service.stored = True
+        key = await exchange.put(b"content")
+
+    assert key == f"sha256/{SHA256}"
+    assert len(service.requests) == 1
+
+
+async def test_output_names_its_attempt_and_file(tmp_path: Path) -> None:
+    async with recorded() as (service, exchange):
+        await exchange.put_named("output/e2/t2/12/stdout", b"content")
+        await exchange.put_named_file("output/e2/t2/12/stdout", write(tmp_path / "x", b"content"))
+
+    headers = [service.requests[0], service.requests[-1].header]
+    for header in headers:
+        assert header.purpose == pb.BLOB_PURPOSE_OUTPUT
+        assert (header.experiment_id, header.trial_id, header.attempt) == ("e2", "t2", 12)
+        assert (header.file_name, header.blob.size_bytes) == ("stdout", 7)
+        assert header.blob.sha256 == SHA256
+    assert service.requests[-1].data == b"content"
+
+
+async def test_download_names_the_attempt_and_joins_the_pieces(tmp_path: Path) -> None:
+    async with recorded() as (service, exchange):
+        service.pieces = [b"con", b"", b"tent"]
+        content = await exchange.get(f"sha256/{SHA256}")
+        await exchange.fetch(f"sha256/{SHA256}", tmp_path / "file")
+
+    assert content == (tmp_path / "file").read_bytes() == b"content"
+    for request in service.requests:
+        assert (request.key, request.experiment_id, request.trial_id) == (
+            f"sha256/{SHA256}",
+            *ATTEMPT[:2],
+        )
+    assert service.tokens == {"Bearer token"}
+
+
+async def test_content_that_differs_from_its_hash_is_refused(tmp_path: Path) -> None:
+    async with recorded() as (service, exchange):
+        service.pieces = [b"another"]
+
+        with pytest.raises(DataLossError):
+            await exchange.get(f"sha256/{SHA256}")
+        with pytest.raises(DataLossError):
+            await exchange.fetch(f"sha256/{SHA256}", tmp_path / "file")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_every_call_has_a_time_limit() -> None:
+    async with recorded() as (service, exchange):
+        service.pieces = [b"content"]
+        await exchange.put(b"content")
+        await exchange.get(f"sha256/{SHA256}")
+
+    assert len(service.limits_s) == len(service.requests)
+    assert all(0 < limit_s < 3700 for limit_s in service.limits_s)
+
+
+async def test_folder_that_cannot_be_made_is_an_error_of_the_store(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    async with recorded() as (service, exchange):
+        service.pieces = [b"content"]
+
+        with pytest.raises(UnavailableError, match="the blob store cannot be used"):
+            await exchange.fetch(f"sha256/{SHA256}", tmp_path / "file" / "below")

@@ -396,3 +396,163 @@ async def test_module_that_is_not_preloaded_limits_no_start(
     assert not timers.pending
     assert process.identity.pid == 4711
     made.close()
+
+
+async def test_start_request_has_its_fields_beside_the_name(tmp_path: Path) -> None:
+    made, _ = server(
+        tmp_path, "send(event='refused', id='a', reason=json.dumps(receive()))\nreceive()"
+    )
+
+    with pytest.raises(LaunchError) as refused:
+        await asyncio.wait_for(made.start("a", {"argv": ["x"], "cwd": "/"}, (1, 2)), WAIT_S)
+
+    request = {"op": "start", "id": "a", "argv": ["x"], "cwd": "/"}
+    assert json.loads(str(refused.value)) == request
+    made.close()
+
+
+async def test_output_and_errors_of_a_trial_are_not_mixed_up(tmp_path: Path) -> None:
+    made, _ = server(
+        tmp_path,
+        "data, numbers, _, _ = socket.recv_fds(control, 262144, 3)\n"
+        "for number, text in zip(numbers, (b'output', b'errors'), strict=True):\n"
+        "    os.write(number, text)\n"
+        "send(event='started', id='a', pid=4711, start_time=1)\nreceive()",
+    )
+    pipes = [os.pipe(), os.pipe()]
+
+    await asyncio.wait_for(made.start("a", {}, (pipes[0][1], pipes[1][1])), WAIT_S)
+
+    assert [os.read(reader, 100) for reader, _ in pipes] == [b"output", b"errors"]
+    made.close()
+    for numbers in pipes:
+        for number in numbers:
+            os.close(number)
+
+
+REPORTS_ITS_PROCESS = """
+receive()
+words = [os.getcwd(), os.getsid(0) == os.getpid(), os.environ.get("ONLY"), "PATH" in os.environ]
+send(event='refused', id='a', reason=json.dumps([*words, os.readlink("/proc/self/fd/0")]))
+receive()
+"""
+
+
+async def test_server_has_a_session_and_an_environment_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "server.py"
+    path.write_text(PRELUDE + REPORTS_ITS_PROCESS)
+    command = [sys.executable, "-ISE", str(path), "{fd}"]
+    made = ProcessServer(command, {"ONLY": "1"}, warm=False, on_gone=lambda _server: None)
+
+    with pytest.raises(LaunchError) as refused:
+        await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
+
+    assert json.loads(str(refused.value)) == ["/", True, "1", False, os.devnull]
+    made.close()
+
+
+@pytest.mark.parametrize("warm", [True, False])
+async def test_trial_is_as_warm_as_its_server(tmp_path: Path, *, warm: bool) -> None:
+    path = tmp_path / "server.py"
+    path.write_text(
+        f"{PRELUDE}send(event='started', id=receive()['id'], pid=4711, start_time=5)\nreceive()"
+    )
+    command = [sys.executable, "-ISE", str(path), "{fd}"]
+    made = ProcessServer(command, {}, warm=warm, on_gone=lambda _server: None)
+
+    process = await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
+
+    assert (process.warm, process.identity) == (warm, ProcessIdentity(4711, 5))
+    made.close()
+
+
+async def test_trials_of_a_server_that_has_ended_have_an_unknown_end(tmp_path: Path) -> None:
+    made, _ = server(
+        tmp_path,
+        "send(event='started', id=receive()['id'], pid=4711, start_time=1)\nreceive()",
+    )
+    process = await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
+
+    made.send({"op": "go on"})
+
+    assert await asyncio.wait_for(process.ended, WAIT_S) is None
+    assert made.running == 0
+    made.close()
+
+
+async def test_start_is_given_up_exactly_at_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, _ = server(tmp_path, "receive(); receive()", start_timeout_s=TIME_LIMIT_S)
+    loop = asyncio.get_running_loop()
+    begin_s = loop.time()
+    with monkeypatch.context() as clock:
+        clock.setattr(loop, "time", lambda: begin_s)
+        starting = asyncio.ensure_future(made.start("a", {}, (1, 2)))
+        await asyncio.sleep(0)
+        clock.setattr(loop, "time", lambda: begin_s + TIME_LIMIT_S)
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    assert starting.done()
+    assert isinstance(starting.exception(), LaunchError)
+    made.close()
+
+
+async def test_starts_that_have_waited_for_room_leave_no_descriptors(tmp_path: Path) -> None:
+    made, _ = server(
+        tmp_path,
+        "while True:\n    send(event='started', id=receive()['id'], pid=4711, start_time=1)\n",
+    )
+    before = open_descriptors()
+    padding = {"environment": {"X": "x" * 50_000}}
+    starts = [made.start(f"t{number}", padding, (1, 2)) for number in range(40)]
+
+    await asyncio.wait_for(asyncio.gather(*starts), WAIT_S)
+
+    assert open_descriptors() <= before
+    made.close()
+
+
+async def test_trial_that_has_started_after_a_takeover_is_not_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers = ManualTimers(monkeypatch, TIME_LIMIT_S)
+    script = (
+        "receive(); send(event='dropped', module='', reason='status 9'); receive()\n"
+        "send(event='started', id='a', pid=4711, start_time=1); receive()"
+    )
+    made, _ = server(tmp_path, script, takeover_timeout_s=TIME_LIMIT_S)
+    starting = asyncio.ensure_future(made.start("a", {}, (1, 2)))
+    await asyncio.wait_for(timers.wait_pending(), WAIT_S)
+    made.send({"op": "go on"})
+    process = await asyncio.wait_for(starting, WAIT_S)
+
+    timers.fire()
+
+    assert made.trial_pids() == [4711]
+    assert not process.ended.done()
+    made.close()
+
+
+async def test_message_does_not_overtake_those_that_wait_for_room(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "room")
+    script = f"""
+numbers = [receive()["number"]]
+open({str(tmp_path / "room")!r}, "w").close()
+while (message := receive())["op"] != "start":
+    numbers.append(message["number"])
+send(event="refused", id="a", reason=json.dumps(numbers))
+receive()
+"""
+    made, _ = server(tmp_path, script)
+    for number in range(20):  # more than the socket takes
+        made.send({"op": "x", "number": number, "padding": "x" * 50_000})
+    (tmp_path / "room").read_bytes()  # the loop must not run yet
+
+    made.send({"op": "x", "number": 20})
+    with pytest.raises(LaunchError) as refused:
+        await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
+
+    assert json.loads(str(refused.value)) == list(range(21))
+    made.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from svc_common.code_user import CodeUser
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders, OpenTrialFolder
 from svc_trial_runner.ports import LaunchError, TrialFilesRequest
 
@@ -301,3 +301,172 @@ async def test_folder_that_fails_for_lack_of_descriptors_holds_none(tmp_path: Pa
         opened(tmp_path)
 
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+async def test_pipe_may_have_the_lowest_descriptor(tmp_path: Path) -> None:
+    files = tuple(os.open(tmp_path / name, os.O_WRONLY | os.O_CREAT) for name in ("out", "err"))
+    before = os.dup(0)
+    os.close(0)  # as in a process that was started without an input
+    try:
+        output = OpenTrialFolder(str(tmp_path), (files[0], files[1]), 1000, SAME_USER)
+        os.write(output.stdout, b"first")
+        output.catch_up()
+        caught_up = (tmp_path / "out").read_bytes()
+        output.cut()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(0)
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+
+    assert caught_up == b"first"
+    assert output.at_end.done()
+
+
+def endless(output: OpenTrialFolder) -> list[int]:
+    """Let a writer of stdout refill the pipe after each read; return the number of each call."""
+    calls: list[int] = []
+
+    def refill() -> None:
+        calls.append(len(calls))
+        if output.stdout >= 0:
+            os.write(output.stdout, b"x")
+
+    output.watch(refill)
+    os.write(output.stdout, b"x")
+    return calls
+
+
+async def test_catching_up_ends_though_a_writer_does_not(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    calls = endless(output)
+
+    assert not output.catch_up()
+
+    assert len(calls) == 64
+    output.cut()
+
+
+async def test_cut_ends_though_a_writer_does_not(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    calls = endless(output)
+
+    output.cut()
+
+    assert output.at_end.done()
+    assert len(calls) == 64 + 1  # the last one is for the end
+
+
+async def test_writer_that_never_pauses_leaves_the_loop_to_others(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    calls = endless(output)
+
+    while not calls:  # noqa: ASYNC110 - turns of the loop, in the first of which it reads
+        await asyncio.sleep(0)
+
+    assert len(calls) == 8
+    output.cut()
+
+
+async def test_pipes_are_not_inherited_by_other_processes(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+
+    assert not os.get_inheritable(output.stdout)
+    assert not os.get_inheritable(output.stderr)
+    output.cut()
+
+
+@pytest.mark.parametrize("name", ["run.sh", "parameter.cfg", "stdout", "stderr"])
+async def test_link_that_an_earlier_attempt_has_left_is_not_followed(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "aaaaa").mkdir()
+    (tmp_path / "precious").write_text("content")
+    (tmp_path / "aaaaa" / name).symlink_to(tmp_path / "precious")
+
+    with pytest.raises(LaunchError, match="cannot be written"):
+        opened(tmp_path)
+
+    assert (tmp_path / "precious").read_text() == "content"
+
+
+async def test_lines_that_a_trial_appends_to_its_log_stay_between_those_of_its_output(
+    tmp_path: Path,
+) -> None:
+    output = opened(tmp_path)
+    os.write(output.stdout, b"one\n")
+    output.catch_up()
+    with (tmp_path / "aaaaa/trial.log").open("ab") as log:
+        log.write(b"two\n")
+
+    os.write(output.stdout, b"three\n")
+    output.cut()
+
+    assert (tmp_path / "aaaaa/trial.log").read_bytes() == b"one\ntwo\nthree\n"
+
+
+async def test_output_ends_though_its_reader_waits_no_more(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    ends: list[bool] = []
+    output.watch(lambda: ends.append(output.at_end.cancelled()))
+
+    output.at_end.cancel()
+    output.cut()
+
+    assert ends == [True]
+
+
+async def test_state_that_cannot_be_written_is_only_logged(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    output.cut()
+    (tmp_path / "aaaaa/.nni").rmdir()
+
+    with capture_logs() as lines:
+        output.write_state("0 123")
+
+    assert [(line["event"], line["folder"]) for line in lines] == [
+        ("state not written", str(tmp_path / "aaaaa"))
+    ]
+
+
+async def test_first_trial_of_an_experiment_makes_its_folder(tmp_path: Path) -> None:
+    opened(tmp_path / "experiment" / "trials").cut()
+
+    assert (tmp_path / "experiment/trials/aaaaa/.nni").is_dir()
+
+
+async def test_files_of_an_ended_trial_are_opened_to_the_services(tmp_path: Path) -> None:
+    (tmp_path / "private").write_text("")
+    (tmp_path / "private").chmod(0o600)
+
+    await DiskTrialFolders(1000).release(str(tmp_path))
+    same_user = stat.S_IMODE((tmp_path / "private").stat().st_mode)
+    await DiskTrialFolders(1000, CodeUser(os.geteuid(), os.getegid())).release(str(tmp_path))
+
+    assert same_user == 0o600
+    assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o660
+
+
+class ActingUser(CodeUser):
+    """Account of trials that notes when files are accessed as it."""
+
+    acts = 0
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        ActingUser.acts += 1
+        yield
+
+
+async def test_files_are_written_as_the_user_of_the_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ActingUser, "acts", 0)
+    request = TrialFilesRequest(tmp_path / "aaaaa", "", "{}", 0)
+
+    output = DiskTrialFolders(1000, ActingUser()).open(request)
+    after_opening = ActingUser.acts
+    output.cut()
+    output.write_state("0 123")
+
+    assert (after_opening, ActingUser.acts) == (1, 2)

@@ -533,3 +533,151 @@ async def test_request_before_the_reply_with_the_next_trial_breaks_the_channel(
     assert await caller.answer() is None
     assert session.reports == []
     caller.close()
+
+
+async def test_output_and_errors_of_the_next_trial_are_not_mixed_up(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    process = await waiting(caller, session)
+    sockets.admit("second", Session())
+    pipes = [os.pipe(), os.pipe()]
+    writers = [writer for _, writer in pipes]
+    trial = NextTrial("second", "/code", {"A": "1"}, frozenset({"B"}), writers[0], writers[1])
+
+    process.hand_over(trial)
+    line, descriptors, _, _ = await asyncio.to_thread(socket.recv_fds, caller.socket, 10_000, 2)
+    for number, text in zip(descriptors, (b"output", b"errors"), strict=True):
+        os.write(number, text)
+        os.close(number)
+
+    assert [os.read(reader, 100) for reader, _ in pipes] == [b"output", b"errors"]
+    assert json.loads(line)["next"] == {
+        "cwd": "/code",
+        "environment": {"A": "1"},
+        "unset": ["B"],
+    }
+    for numbers in pipes:
+        for number in numbers:
+            os.close(number)
+    caller.close()
+
+
+async def test_checkpoint_reaches_the_session_of_its_trial(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO, {"op": "checkpoint", "step": 3})
+
+    answers = [await caller.answer() for _ in range(2)]
+
+    assert answers[1] == {"ok": True}
+    assert session.checkpoints == [CheckpointRequest(3)]
+    caller.close()
+
+
+async def test_second_hello_is_refused_and_the_connection_goes_on(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO, HELLO, REPORT)
+
+    answers = [await caller.answer() for _ in range(3)]
+
+    assert [answer["ok"] for answer in answers] == [True, False, True]
+    assert "already" in answers[1]["error"]
+    caller.close()
+
+
+async def test_trial_that_ends_without_reading_its_replies_has_ended(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO, REPORT)
+    assert sockets.catch_up("secret")
+
+    caller.close()
+
+    assert not sockets.catch_up("secret")
+    assert len(session.reports) == 1
+
+
+async def test_each_connection_of_a_trial_is_served_and_the_last_one_makes_it_quiet(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    callers = [Caller(sockets.path), Caller(sockets.path)]
+    for pid, caller in enumerate(callers):
+        caller.send({**HELLO, "pid": pid}, REPORT)
+    assert sockets.catch_up("secret")
+    calls: list[int] = []
+    sockets.when_quiet("secret", lambda: calls.append(1))
+
+    callers[0].close()
+    one_left = sockets.catch_up("secret"), list(calls)
+    callers[1].close()
+    none_left = sockets.catch_up("secret"), list(calls)
+
+    assert sorted(session.pids) == [0, 1]
+    assert (one_left, none_left) == ((True, []), (False, [1]))
+
+
+async def test_request_after_a_broken_one_is_not_handled(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(REPORT, HELLO, REPORT)
+
+    assert (await caller.answer())["ok"] is False
+    assert await caller.answer() is None
+    assert session.reports == []
+    caller.close()
+
+
+async def test_socket_is_in_a_short_folder_if_that_for_temporary_files_is_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("x" * 60)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+
+    made = UnixTrialSockets()
+    path = made.path
+    made.close()
+
+    assert path.startswith(f"/tmp/nni-{os.getuid()}-")
+    assert list(deep.iterdir()) == []
+
+
+async def test_folders_of_killed_agents_among_temporary_files_are_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        names = [f"nni-{os.getuid()}-0123abcd", "nni-9999999-0123abcd"]
+        for name in names:
+            (Path(short) / name).mkdir()
+            dead = socket.socket(socket.AF_UNIX)
+            dead.bind(f"{short}/{name}/trial.sock")
+            dead.close()
+
+        made = UnixTrialSockets()
+        left = [(Path(short) / name).exists() for name in names]
+        path = made.path
+        made.close()
+
+    assert path.startswith(f"{short}/nni-{os.getuid()}-")
+    assert left == [False, True]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder away")
+def test_folder_of_another_user_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "nni-0123abcd"
+    folder.mkdir()
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(folder / "trial.sock"))
+    dead.close()
+    os.chown(folder, 12345, -1)
+
+    remove_abandoned(tmp_path, "nni-")
+
+    assert folder.exists()

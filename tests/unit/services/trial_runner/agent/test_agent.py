@@ -5,8 +5,10 @@ from datetime import timedelta
 
 from nni_proto.trial.v1 import cause_pb2
 from svc_common.clock import ManualClock
+from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.domain.attempt import Phase
 from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.ports import LaunchRequest, TrialProcess
 from svc_trial_runner.telemetry import Telemetry
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
@@ -441,3 +443,115 @@ async def test_drain_is_noticed_and_ends_at_once_without_attempts(bench: Bench) 
 
     await asyncio.wait_for(begun, WAIT_S)
     await asyncio.wait_for(agent.wait_drained(), WAIT_S)
+
+
+async def test_drain_is_a_change(bench: Bench) -> None:
+    agent = bench.agent()
+    rooms: list[int | None] = []
+    agent.on_change(lambda: rooms.append(agent.room))
+
+    agent.drain()
+
+    assert rooms == [0]
+
+
+async def test_next_report_of_each_attempt_is_noted_in_the_journal(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+
+    agent.note_progress()
+
+    (claim,) = bench.dependencies.journal.state.claims.values()
+    assert claim.next_sequence == 1
+    agent.stop_trial(KEY)
+    await bench.until_kind("one", "exited")
+
+
+class NotedProcesses(ReusedProcesses):
+    """Processes that note the clean-ups, and hold back the report of each start."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench.dependencies.processes._processes, idle_s=1)
+        self.launched, self.may_start = asyncio.Event(), asyncio.Event()
+        self.may_start.set()
+        self.older_than: list[int | None] = []
+        self.released: list[str] = []
+
+    async def launch(self, request: LaunchRequest) -> TrialProcess:
+        process = await super().launch(request)
+        self.launched.set()
+        await self.may_start.wait()
+        return process
+
+    def kill_orphans(self, older_than: int | None) -> int:
+        self.older_than.append(older_than)
+        return 0
+
+    def release(self, code: str) -> None:
+        self.released.append(code)
+
+
+def noted(bench: Bench) -> NotedProcesses:
+    """Put noted processes in the place of those of the bench; return them."""
+    processes = NotedProcesses(bench)
+    bench.dependencies = replace(bench.dependencies, processes=processes)
+    return processes
+
+
+async def test_daemons_older_than_the_oldest_running_trial_are_killed(bench: Bench) -> None:
+    processes = noted(bench)
+    agent = bench.agent()
+    for name in ("one", "two"):
+        await bench.deliver(agent, bench.task(name, "sleep 30"))
+        await bench.until_kind(name, "started")
+    starts = [run.process.identity.start_time for run in agent.attempts if run.process is not None]
+
+    agent.kill_orphans()
+    agent.lose_all()
+    await asyncio.wait_for(agent.wait_drained(), WAIT_S)
+
+    assert len(starts) == 2
+    assert processes.older_than[0] == min(starts)
+    assert processes.older_than[-1] is None  # after the end of the last trial
+
+
+async def test_no_daemon_is_killed_while_a_process_starts(bench: Bench) -> None:
+    processes = noted(bench)
+    agent = bench.agent()
+    processes.may_start.clear()
+    await bench.deliver(agent, bench.task("one"))
+    await asyncio.wait_for(processes.launched.wait(), WAIT_S)
+
+    agent.kill_orphans()
+    during = list(processes.older_than)
+    processes.may_start.set()
+    await bench.until_kind("one", "exited")
+
+    assert during == []
+
+
+async def test_code_of_a_forgotten_experiment_has_no_more_interpreters(bench: Bench) -> None:
+    processes = noted(bench)
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one"))
+    await bench.until_kind("one", "exited")
+
+    agent.forget_experiment("another")
+    others = list(processes.released)
+    agent.forget_experiment(EXPERIMENT)
+
+    assert (others, processes.released) == ([], [str(bench.folder)])
+
+
+async def test_task_that_a_closed_bus_does_not_acknowledge_is_no_failure(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+    await bench.bus.aclose()
+
+    agent.drop_trial(KEY, "")
+    await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
+
+    assert agent.attempts == []
+    assert [claim.key for claim in bench.dependencies.journal.state.claims.values()] == [KEY]

@@ -83,3 +83,36 @@ async def test_only_ids_are_taken(bench: Bench, trial_id: str) -> None:
 async def test_offset_must_not_be_negative(bench: Bench) -> None:
     with pytest.raises(InvalidArgumentError, match="offset"):
         await collected(TrialLogReader(bench.agent(), bench.folder), offset=-1)
+
+
+async def test_ended_trial_is_followed_to_the_end_of_its_file(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "echo out"))
+    await bench.until_kind("one", "exited")
+    logs = TrialLogReader(agent, bench.folder)
+
+    async with asyncio.timeout(WAIT_S):
+        pieces = logs.read(EXPERIMENT, "one", LogFile.STDOUT, offset=0, follow=True)
+        found = [piece async for piece in pieces]
+
+    assert found == [(0, b"out\n")]
+
+
+async def test_link_in_place_of_an_output_discloses_nothing(bench: Bench) -> None:
+    folder = bench.folder / EXPERIMENT / "trials/one"
+    folder.mkdir(parents=True)
+    (bench.folder / "secret").write_text("of the agent")
+    (folder / "stdout").symlink_to(bench.folder / "secret")
+
+    with pytest.raises(NotFoundError, match="one"):
+        await collected(TrialLogReader(bench.agent(), bench.folder), LogFile.STDOUT)
+
+
+async def test_nothing_follows_the_end_of_a_file(bench: Bench) -> None:
+    folder = bench.folder / EXPERIMENT / "trials/one"
+    folder.mkdir(parents=True)
+    (folder / "stdout").write_text("out")
+    logs = TrialLogReader(bench.agent(), bench.folder)
+
+    assert await collected(logs, LogFile.STDOUT, offset=2) == b"t"
+    assert await collected(logs, LogFile.STDOUT, offset=3) == b""

@@ -16,19 +16,25 @@ import pytest
 from nni_proto.trial.v1 import cause_pb2, report_pb2
 from nni_wire.pools import experiment_pool
 from svc_common.clock import SystemClock
+from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_common.storage.code_archives import CodeArchives
 from svc_common.storage.shared_storage import LocalMount, SharedStorage, StorageKind
+from svc_common.telemetry.trace_ids import TraceParent, span_id, trial_trace_id
+from svc_common.telemetry.tracing import TrialSpan
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
 from svc_trial_runner.adapters.mounted_storage import MountedStorage
+from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
 from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.process_reuse import ReusedProcesses
-from svc_trial_runner.domain.attempt import StopTrigger
+from svc_trial_runner.converters import read_entry
+from svc_trial_runner.domain.attempt import Phase, StopTrigger
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.gpus import GpuDevice, GpuRequest
 from svc_trial_runner.ports import LaunchRequest, StarterEndedError, TrialProcess
+from svc_trial_runner.telemetry import Telemetry
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 KEY = AttemptKey(EXPERIMENT, "one", 1)
@@ -519,3 +525,297 @@ async def test_outputs_in_a_shared_storage_have_a_folder_of_their_own(bench: Ben
     trial = mount / f"nni/{EXPERIMENT}/trials/one"
     assert (trial / "stdout").read_text() == f"{trial}/nnioutput\n"
     assert (trial / "nnioutput" / "a").exists()
+
+
+GPUS = [
+    GpuDevice(0, "a", 1, frozenset({1})),  # in use by another program
+    GpuDevice(1, "b", 1),
+    GpuDevice(2, "c", 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "indices"),
+    [({}, [1]), ({"gpuIndices": "2"}, [2]), ({"useActiveGpu": True}, [0])],
+    ids=["any free one", "one of the task", "one in use"],
+)
+async def test_rules_of_the_task_choose_its_gpu(
+    bench: Bench, options: dict[str, object], indices: list[int]
+) -> None:
+    bench.gpus.replace(GPUS)
+
+    await bench.deliver(
+        bench.agent(), bench.task("one", gpu_number=1, platform_options={"slots": 1, **options})
+    )
+
+    started = (await bench.until_kind("one", "started")).started
+    assert list(started.gpu_indices) == indices
+    await bench.until_kind("one", "exited")
+
+
+async def test_trials_share_a_gpu_as_their_task_says(bench: Bench) -> None:
+    bench.gpus.replace([GpuDevice(0, "a", 1)])
+    agent = bench.agent()
+
+    for name in ("one", "two"):
+        options = {"maxTrialNumberPerGpu": 2}
+        await bench.deliver(
+            agent, bench.task(name, "sleep 30", gpu_number=1, platform_options=options)
+        )
+        await bench.until_kind(name, "started")
+
+    assert bench.dependencies.gpus.holders_of(0) == ["one", "two"]
+    agent.lose_all()
+    await asyncio.wait_for(agent.wait_drained(), WAIT_S)
+
+
+async def test_retry_gets_a_gpu_before_a_trial_that_has_waited_longer(bench: Bench) -> None:
+    bench.gpus.replace([GpuDevice(0, "a", 1)])
+    gpus, agent = bench.dependencies.gpus, bench.agent()
+    await gpus.acquire(GpuRequest(EXPERIMENT, "other", 1), lambda _: None)
+    for name, attempt in (("one", 1), ("two", 2)):
+        task = bench.task(name, "sleep 30", attempt=attempt, gpu_number=1)
+        await bench.deliver(agent, task)
+        await bench.until_kind(name, "waits")
+
+    await gpus.release(EXPERIMENT, "other")
+
+    await bench.until_kind("two", "started")
+    assert "started" not in bench.kinds("one")
+    agent.lose_all()
+    await asyncio.wait_for(agent.wait_drained(), WAIT_S)
+
+
+async def test_first_cause_of_a_loss_is_reported(bench: Bench) -> None:
+    run = await running(bench)
+
+    for cause in (LossCause.AGENT_STOPPED, LossCause.CLAIM_EXPIRED):
+        run.stop(StopTrigger.LOST, LossReason(cause))
+
+    lost = (await bench.until_kind("one", "lost")).lost
+    assert lost.loss.cause == cause_pb2.LOSS_CAUSE_AGENT_STOPPED
+
+
+async def test_abandoned_attempt_leaves_no_process_and_reports_once(bench: Bench) -> None:
+    agent = bench.agent()
+    process = await prepared(bench, agent, "trap '' TERM; echo > ready; sleep 300")
+    (run,) = agent.attempts
+
+    run.abandon(LossReason(LossCause.AGENT_STOPPED))
+
+    assert await asyncio.wait_for(process.ended, WAIT_S) == signal.SIGKILL
+    await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
+    assert bench.kinds("one") == ["started", "lost"]
+
+
+class HeldStart(ReusedProcesses):
+    """Processes that are reported as started when the test says so."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench.dependencies.processes._processes, idle_s=1)
+        self.launched, self.released = asyncio.Event(), asyncio.Event()
+
+    async def launch(self, request: LaunchRequest) -> TrialProcess:
+        process = await super().launch(request)
+        self.launched.set()
+        await self.released.wait()
+        return process
+
+
+async def held_start(bench: Bench, command: str, **spec: Any) -> tuple[AttemptRun, HeldStart]:
+    """Start a trial whose process runs already; return its attempt before it knows of that."""
+    held = HeldStart(bench)
+    bench.dependencies = replace(bench.dependencies, processes=held)
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", command, **spec))
+    await asyncio.wait_for(held.launched.wait(), WAIT_S)
+    (run,) = agent.attempts
+    return run, held
+
+
+async def test_stop_while_the_process_starts_ends_it_as_soon_as_it_has_started(
+    bench: Bench,
+) -> None:
+    run, held = await held_start(bench, "sleep 300")
+
+    run.stop(StopTrigger.STOPPED)
+    held.released.set()
+
+    exited = (await bench.until_kind("one", "exited")).exited
+    assert (exited.cause, exited.signal) == (report_pb2.EXIT_CAUSE_STOPPED, signal.SIGTERM)
+
+
+async def test_trial_that_starts_waits_for_nothing(bench: Bench) -> None:
+    run, held = await held_start(bench, "true")
+
+    waits = run.wait
+    held.released.set()
+
+    await bench.until_kind("one", "exited")
+    assert waits is None
+
+
+CLIENT = """\
+import json, os, socket, sys, time
+peer = socket.socket(socket.AF_UNIX)
+peer.connect(os.environ["NNI_TRIAL_SOCKET"])
+lines = peer.makefile("rw")
+def ask(**request):
+    lines.write(json.dumps(request) + "\\n")
+    lines.flush()
+    return json.loads(lines.readline())
+hello = ask(op="hello", token=os.environ["NNI_TRIAL_TOKEN"], pid=os.getpid())
+"""
+
+
+def python(bench: Bench, script: str) -> str:
+    """Return the command of a trial that has said hello on its socket and runs a script then."""
+    (bench.folder / "client.py").write_text(CLIENT + script)
+    return f"{sys.executable} client.py"
+
+
+async def test_metric_that_comes_before_the_start_is_known_is_reported_after_it(
+    bench: Bench,
+) -> None:
+    os.mkfifo(bench.folder / "reported")
+    script = "ask(op='report', type='FINAL', value=7)\nopen('reported', 'w').close()\n"
+    _, held = await held_start(bench, python(bench, script))
+    await asyncio.to_thread((bench.folder / "reported").read_bytes)
+
+    held.released.set()
+
+    await bench.until_kind("one", "exited")
+    assert bench.kinds("one") == ["started", "metric", "exited"]
+
+
+@pytest.mark.parametrize(("attempt", "goes_on"), [(1, True), (2, False)])
+async def test_process_of_a_first_attempt_alone_may_run_another_trial(
+    bench: Bench, attempt: int, *, goes_on: bool
+) -> None:
+    task = bench.task("one", python(bench, "print(json.dumps(hello))"), attempt=attempt)
+
+    await bench.deliver(bench.agent(), task)
+    await bench.until_kind("one", "exited")
+
+    output = (bench.folder / "experiment/trials/one/stdout").read_text()
+    assert json.loads(output)["next"] is goes_on
+
+
+AFTER_THE_END = """\
+parent = os.getpid()
+if os.fork():
+    os._exit(0)
+for number in (0, 1, 2):
+    os.close(number)
+while os.getppid() == parent:
+    time.sleep(0.001)
+ask(op="report", type="FINAL", value=7)
+"""
+
+
+async def test_metric_of_a_process_that_outlives_the_leader_comes_before_the_end(
+    bench: Bench,
+) -> None:
+    task = bench.task("one", python(bench, AFTER_THE_END))
+    task.spec.grace.FromSeconds(60)
+
+    await bench.deliver(bench.agent(), task)
+    await bench.until_kind("one", "exited")
+
+    assert bench.kinds("one") == ["started", "metric", "exited"]
+
+
+async def test_output_that_another_process_keeps_open_is_read_for_the_grace(bench: Bench) -> None:
+    task = bench.task("one", "echo first; sleep 300 & echo $! > left")
+    task.spec.grace.FromMilliseconds(20)
+
+    await bench.deliver(bench.agent(), task)
+    exited = (await bench.until_kind("one", "exited")).exited
+
+    assert (exited.cause, exited.exit_code) == (report_pb2.EXIT_CAUSE_ENDED, 0)
+    assert (bench.folder / "experiment/trials/one/stdout").read_text() == "first\n"
+
+
+class RecordingTracer:
+    """`Tracer` whose trace contexts name the trial."""
+
+    def record(self, span: TrialSpan) -> None:
+        """Do nothing."""
+
+    def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:
+        return f"{experiment_id}-{parameter_id}-{'-'.join(map(str, path))}"
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+async def test_trial_has_the_trace_context_of_its_attempt(bench: Bench, *, sampled: bool) -> None:
+    telemetry = Telemetry(SystemClock(), None, RecordingTracer())
+    bench.dependencies = replace(bench.dependencies, telemetry=telemetry)
+    task = bench.task("one", "echo ${TRACEPARENT-none}")
+    trace_id = trial_trace_id(EXPERIMENT, 1)
+    task.traceparent = TraceParent(trace_id, span_id(EXPERIMENT, 1), sampled).text()
+
+    await bench.deliver(bench.agent(), task)
+    await bench.until_kind("one", "exited")
+
+    output = (bench.folder / "experiment/trials/one/stdout").read_text()
+    assert output == (f"{EXPERIMENT}-1-attempt-1-run\n" if sampled else "none\n")
+
+
+async def test_end_is_in_the_journal_before_it_has_arrived(bench: Bench) -> None:
+    run = await running(bench)
+    bench.broker.stop()
+
+    run.stop(StopTrigger.STOPPED)
+    async with asyncio.timeout(WAIT_S):
+        while run.phase is not Phase.OVER:  # noqa: ASYNC110 - an end has no event but its report
+            await asyncio.sleep(0)
+    (claim,) = bench.dependencies.journal.state.claims.values()
+    ended_there = claim.ended
+    bench.broker.start()
+
+    await bench.until_kind("one", "exited")
+    assert ended_there
+
+
+async def test_metric_that_cannot_be_kept_is_refused_before_the_start_is_known(
+    bench: Bench,
+) -> None:
+    os.mkfifo(bench.folder / "reported")
+    script = (
+        "value = 1\nfor _ in range(200): value = [value]\n"
+        "print(ask(op='report', type='FINAL', value=value)['ok'])\nopen('reported', 'w').close()\n"
+    )
+    _, held = await held_start(bench, python(bench, script))
+    await asyncio.to_thread((bench.folder / "reported").read_bytes)
+
+    held.released.set()
+
+    await bench.until_kind("one", "exited")
+    assert bench.kinds("one") == ["started", "exited"]
+    assert (bench.folder / "experiment/trials/one/stdout").read_text() == "False\n"
+
+
+SAVES = """\
+open("go").close()
+os.makedirs(os.path.join(os.environ["NNI_OUTPUT_DIR"], "checkpoint"))
+ask(op="report", type="PERIODICAL", value=1)
+ask(op="checkpoint", step=5)
+open("saved", "w").close()
+time.sleep(300)
+"""
+
+
+async def test_checkpoint_is_on_disk_when_the_trial_goes_on(bench: Bench) -> None:
+    for name in ("go", "saved"):
+        os.mkfifo(bench.folder / name)
+    run = await running(bench, python(bench, SAVES))
+
+    bench.broker.stop()
+    await asyncio.to_thread((bench.folder / "go").write_bytes, b"")
+    await asyncio.to_thread((bench.folder / "saved").read_bytes)
+    left = DirectoryReportSpool(bench.folder / "runner/spool").inherited()
+    bench.broker.start()
+
+    kinds = [read_entry(report.entry).WhichOneof("kind") for report in left]
+    assert kinds[-2:] == ["metric", "checkpoint_saved"]
+    await ended(bench, run)

@@ -136,3 +136,30 @@ async def test_rules_of_the_machine_are_applied() -> None:
     gpus = GpuAllocator(source, ProcProcessTable(), MachineGpuRules(allowed_indices=(1,)))
 
     assert await gpus.acquire(request("one"), print) == GpuAllocation((1,))
+
+
+async def test_request_of_another_experiment_is_not_given_up_with_a_trial_of_its_name() -> None:
+    gpus, _ = desk(GpuDevice(0, "a", 1))
+    await gpus.acquire(request("first"), print)
+    other = asyncio.create_task(gpus.acquire(GpuRequest("other", "one", 1), print))
+    mine = asyncio.create_task(gpus.acquire(request("one"), print))
+    await settle()
+
+    gpus.give_up("exp", "one")
+    gpus.give_up("exp", "unknown")
+    await gpus.release("exp", "unknown")
+    assert await mine is None
+    await gpus.release("exp", "first")
+
+    assert await other == GpuAllocation((0,))
+    assert not gpus.waiting
+
+
+async def test_trial_of_several_gpus_holds_each_of_them() -> None:
+    gpus, _ = desk(*(GpuDevice(index, "a", 1) for index in range(3)))
+
+    assert await gpus.acquire(request("one", 2), print) == GpuAllocation((0, 1))
+
+    assert [gpus.holders_of(index) for index in range(3)] == [["one"], ["one"], []]
+    await gpus.release("exp", "one")
+    assert [gpus.holders_of(index) for index in range(3)] == [[], [], []]

@@ -1,4 +1,5 @@
 import io
+import json
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -198,3 +199,40 @@ async def test_each_trial_has_a_copy_of_code_that_came_as_an_archive(tmp_path: P
     assert plan.code_directory == str(tmp_path / "cache" / key)
     assert folder == str(tmp_path / "trial" / "code")
     assert [path.name for path in Path(folder).iterdir()] == ["t.sh"]
+
+
+async def test_plan_is_made_anew_when_the_environment_of_the_client_has_changed(
+    tmp_path: Path,
+) -> None:
+    made, file = plans(tmp_path), tmp_path / "environment.json"
+    spec = TrialSpec(
+        "true",
+        code_directory=str(tmp_path),
+        environment_file=str(file),
+        environment={"OF_THE_TRIAL": "1"},
+    )
+    found = []
+    for number in ("1", "22"):
+        file.write_text(json.dumps({"environment": {"OF_THE_CLIENT": number}}))
+        plan = await made.plan(replace(work(tmp_path), spec=spec))
+        found.append((plan.base["OF_THE_CLIENT"], plan.base["OF_THE_TRIAL"]))
+
+    assert found == [("1", "1"), ("22", "1")]
+
+
+async def test_trial_without_code_runs_at_the_root(tmp_path: Path) -> None:
+    made = plans(tmp_path)
+
+    plan = await made.plan(replace(work(tmp_path), spec=TrialSpec("true")))
+
+    assert (plan.code_directory, plan.copied, plan.output_folder) == ("/", False, "")
+    assert await made.folder(plan, str(tmp_path / "trial")) == "/"
+
+
+async def test_folder_of_the_spec_is_that_of_the_experiment(tmp_path: Path) -> None:
+    spec = TrialSpec("true", experiment_directory=str(tmp_path / "chosen"))
+
+    plan = await plans(tmp_path).plan(replace(work(tmp_path), spec=spec))
+
+    assert plan.experiment_directory == str(tmp_path / "chosen")
+    assert plan.python is None

@@ -359,3 +359,46 @@ async def test_process_whose_trial_had_no_secret_is_killed_without_one() -> None
     await asyncio.wait_for(stage.processes.signalled.wait(), 30)
 
     assert stage.processes.signals == [("KILL", 100, "")]
+
+
+async def test_process_that_has_just_ended_is_not_kept(stage: Stage) -> None:
+    process = await stage.reused.launch(FIRST)
+    stage.processes.started[0].ended.set_result(3)  # its trial is notified in the next turn
+
+    kept = stage.reused.wait_for_next(process, ManualWaiting())
+
+    assert not kept
+    assert await process.ended == 3
+    assert stage.reused.waiting_count == 0
+
+
+async def test_variables_of_the_trial_before_are_unset(stage: Stage) -> None:
+    await stage.wait(ManualWaiting())
+    first = {"NNI_TRIAL_TOKEN": "second", "OF_THE_SECOND": "1"}
+    second = await stage.reused.launch(replace(SECOND, variables=first))
+    waiting = ManualWaiting()
+    assert stage.reused.wait_for_next(second, waiting)
+
+    await stage.reused.launch(replace(SECOND, variables={"NNI_TRIAL_TOKEN": "third"}))
+
+    assert waiting.trials[0].unset == {"TRACEPARENT", "OF_THE_SECOND"}
+
+
+async def test_process_that_ends_while_it_waits_is_not_released() -> None:
+    stage, waiting = Stage(idle_s=0.0), ManualWaiting()
+    await stage.wait(waiting)
+
+    stage.processes.started[0].ended.set_result(0)
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert not waiting.released.is_set()
+    assert stage.processes.signals == []
+
+
+async def test_trial_whose_end_was_not_seen_has_an_unknown_one(stage: Stage) -> None:
+    process = await stage.reused.launch(FIRST)
+
+    stage.processes.started[0].ended.cancel()
+
+    assert await asyncio.wait_for(process.ended, 30) is None

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
 from svc_common.errors import UnavailableError
@@ -16,8 +18,8 @@ from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.attempts.trial_checkpoints import AttemptCheckpoints, TrialCheckpoints
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.reports import CheckpointSaved
-from svc_trial_runner.domain.tasks import BlobKey, TrialSpec, TrialWork
-from svc_trial_runner.ports import FinishedTrial
+from svc_trial_runner.domain.tasks import BlobKey, TrialCheckpoint, TrialSpec, TrialWork
+from svc_trial_runner.ports import FinishedTrial, LaunchError
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 STEPS = """\
@@ -279,3 +281,102 @@ async def test_nothing_is_uploaded_after_a_cancellation(tmp_path: Path) -> None:
     await checkpoints.finish(wanted=True)
 
     assert (reports, blobs.begun) == ([], 0)
+
+
+def at_step(tmp_path: Path, step: int) -> None:
+    """Let the trial write a checkpoint."""
+    (tmp_path / "checkpoint").mkdir(exist_ok=True)
+    (tmp_path / "checkpoint/step").write_text(str(step))
+
+
+async def test_older_copy_of_this_machine_is_restored_if_the_store_has_lost_the_newest(
+    tmp_path: Path,
+) -> None:
+    copies = TrialCheckpoints(DiskCheckpointCopies(TarFolders()), GatedBlobs(), WAIT_S)
+    first = attempt(tmp_path, GatedBlobs(), [])
+    at_step(tmp_path, 3)
+    await first.save(3)
+    first.cancel()
+    at_step(tmp_path, 4)
+    stored = TrialCheckpoint(9, 1, 5, BlobKey("0" * 64, 1))
+    spec = TrialSpec("true", outputs_travel=True)
+    key = AttemptKey(EXPERIMENT, "one", 2)
+    work = TrialWork(key, 0, 0, {}, "", spec, b"", resume_from=stored)
+    second = copies.of_attempt(work, str(tmp_path), lambda _: True)
+
+    await second.restore()
+
+    assert (tmp_path / "checkpoint/step").read_text() == "3"
+    assert await second.save(None) == 4
+    second.cancel()
+
+
+async def test_folder_that_cannot_be_replaced_keeps_the_trial_from_starting(
+    tmp_path: Path,
+) -> None:
+    checkpoints = attempt(tmp_path, GatedBlobs(), [], number=2)
+    (tmp_path / "checkpoint").rmdir()
+    (tmp_path / "checkpoint").write_text("in the way")
+
+    with pytest.raises(LaunchError, match="the last checkpoint cannot be restored"):
+        await checkpoints.restore()
+
+
+async def test_checkpoint_that_could_not_be_copied_takes_no_step_and_no_number(
+    tmp_path: Path,
+) -> None:
+    blobs, reports = GatedBlobs(), list[CheckpointSaved]()
+    blobs.gate.set()
+    checkpoints = attempt(tmp_path, blobs, reports)
+    (tmp_path / "checkpoint").rmdir()
+
+    with pytest.raises(OSError, match="checkpoint"):
+        await checkpoints.save(7)
+    at_step(tmp_path, 1)
+    step = await checkpoints.save(None)
+    await checkpoints.finish(wanted=True)
+
+    assert step == 1
+    assert [(one.checkpoint.step, one.checkpoint.number) for one in reports] == [(1, 1)]
+
+
+class RefusingBlobs(GatedBlobs):
+    """`TrialBlobs` that refuse the first upload."""
+
+    async def keep_checkpoint(self, attempt: AttemptKey, path: Path) -> BlobKey:
+        if not self.begun:
+            self.begun += 1
+            raise UnavailableError("the store is away")
+        return await super().keep_checkpoint(attempt, path)
+
+
+async def test_upload_that_fails_is_not_reported_and_the_next_one_is(tmp_path: Path) -> None:
+    blobs, reports = RefusingBlobs(), list[CheckpointSaved]()
+    blobs.gate.set()
+    checkpoints = attempt(tmp_path, blobs, reports)
+
+    for step in (1, 2):
+        await checkpoints.save(step)
+        await checkpoints.finish(wanted=True)
+
+    assert [one.checkpoint.step for one in reports] == [2]
+    assert reports[0].checkpoint.archive is not None
+
+
+async def test_copies_of_a_failed_trial_are_kept_and_those_of_a_stopped_one_removed(
+    bench: Bench,
+) -> None:
+    task = steps(bench, 2)
+    task.spec.command += "; exit 3"
+    await bench.deliver(bench.agent(), task)
+    await bench.until_kind("one", "exited")
+    kept = (folder(bench) / ".checkpoint").exists()
+
+    agent = bench.agent()
+    await bench.deliver(agent, steps(bench, 3, attempt=2, hang=True))
+    await bench.until(lambda: [one for one in saved(bench, 2) if one.step == 3])
+    agent.stop_trial(AttemptKey(EXPERIMENT, "one", 2))
+    await bench.until(lambda: bench.kinds("one").count("exited") == 2)
+
+    assert kept
+    assert not (folder(bench) / ".checkpoint").exists()

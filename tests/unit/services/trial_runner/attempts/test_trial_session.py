@@ -4,6 +4,7 @@ import json
 import pytest
 
 from svc_common.clock import ManualClock
+from svc_common.errors import UnavailableError
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_trial_runner.adapters.blob_values import StoredLargeValues
 from svc_trial_runner.attempts.trial_session import AttemptSession
@@ -221,3 +222,44 @@ async def test_metric_that_is_repeated_while_it_waits_counts_once() -> None:
         assert isinstance(answer, asyncio.Future)
         assert await answer == REPLY_OK
     assert session.numbers == [(False, 0, 1)]
+
+
+class RefusingStore(InMemoryBlobStore):
+    """Store that takes nothing."""
+
+    async def put(self, data: bytes) -> str:
+        raise UnavailableError("the store is away")
+
+
+async def test_large_metric_that_the_store_refuses_is_refused_and_takes_no_number() -> None:
+    session = RecordingSession()
+    session.blobs = RefusingStore()
+
+    answer = session.session.report(Report(False, None, "x", 300_050), 7)
+    assert isinstance(answer, asyncio.Future)
+    refused = json.loads(await answer)
+    session.session.report(say(1), 7)
+
+    assert refused["ok"] is False
+    assert "the store is away" in refused["error"]
+    assert session.numbers == [(False, 0, 1)]
+
+
+async def test_refused_sequence_names_the_process_that_has_sent_it() -> None:
+    session = RecordingSession()
+    session.session.report(say(1, final=True), 7)
+
+    with pytest.raises(ChannelError, match=r"sequence must be 1, got 3 \(pid 7\)"):
+        session.session.report(say(1, final=True, sequence=3), 7)
+    assert session.session.report(say(2, final=True, sequence=1), 7) == REPLY_OK
+
+
+async def test_metric_that_is_not_accepted_takes_no_number() -> None:
+    session = RecordingSession()
+    session.over = True
+    with pytest.raises(ChannelError):
+        session.session.report(say(1), 7)
+    session.over = False
+
+    assert session.session.report(say(2), 7) == REPLY_OK
+    assert session.numbers == [(False, 0, 2)]

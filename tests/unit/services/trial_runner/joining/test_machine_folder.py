@@ -103,3 +103,44 @@ def test_looks_at_locks_leave_no_descriptor_open(tmp_path: Path) -> None:
 
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     home.close(remove=False)
+
+
+@pytest.mark.parametrize("known", ["a" * 63, "a" * 65, "A" * 64, ""])
+def test_id_of_another_form_is_drawn_again(tmp_path: Path, known: str) -> None:
+    folder = MachineFolder(tmp_path / "pool")
+    (tmp_path / "pool/machine-id").write_text(known)
+
+    drawn = folder.machine_id()
+
+    assert drawn != known
+    assert len(drawn) == 64
+    assert (tmp_path / "pool/machine-id").read_text() == f"{drawn}\n"
+
+
+def test_id_is_that_of_the_file(tmp_path: Path) -> None:
+    folder = MachineFolder(tmp_path / "pool")
+    (tmp_path / "pool/machine-id").write_text(f"{'0123456789abcdef' * 4}\n")
+
+    assert folder.machine_id() == "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize("content", [None, b"\xff"], ids=["folder", "no text"])
+def test_id_that_cannot_be_read_is_an_error_that_names_the_file(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    folder = MachineFolder(tmp_path / "pool")
+    file = tmp_path / "pool/machine-id"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+
+    with pytest.raises(FailedPreconditionError, match="machine-id cannot be used"):
+        folder.machine_id()
+
+
+def test_folders_are_private(tmp_path: Path) -> None:
+    MachineFolder(tmp_path / "pool")
+
+    for folder in (tmp_path / "pool", tmp_path / "pool/agents"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700

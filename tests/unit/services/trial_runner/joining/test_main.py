@@ -3,6 +3,9 @@
 import argparse
 import asyncio
 import ctypes
+import getpass
+import io
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,3 +109,109 @@ async def test_wrong_gpu_indices_are_refused(tmp_path: Path) -> None:
 
         with pytest.raises(InvalidArgumentError, match="--gpu-indices"):
             await asyncio.to_thread(join_pool, chosen, word)
+
+
+def joins(monkeypatch: pytest.MonkeyPatch, *options_: str) -> int:
+    """Let a machine join a pool at an address where nothing listens; return the exit code."""
+    monkeypatch.setattr(sys, "argv", ["join", "https://127.0.0.1:1", "--pool", "desks", *options_])
+    return main()
+
+
+def test_word_is_the_first_line_of_the_standard_input(
+    word_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{word_file.read_text()}\nmore\n"))
+
+    assert joins(monkeypatch) == 1
+
+    assert "cannot reach the front" in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    """Standard input at which a person types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_word_that_a_person_types_is_not_shown(
+    word_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(getpass, "getpass", lambda _prompt: word_file.read_text())
+
+    assert joins(monkeypatch, "--word-file", "-") == 1
+
+    assert "cannot reach the front" in capsys.readouterr().err
+
+
+def test_missing_input_of_a_person_is_an_error(
+    word_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def end(_prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(getpass, "getpass", end)
+
+    assert joins(monkeypatch) == 2
+
+    assert capsys.readouterr().err.startswith("ERROR: ")
+
+
+@pytest.mark.parametrize("content", [None, b"\xff"], ids=["missing", "no text"])
+def test_word_file_that_cannot_be_read_is_named(
+    word_file: Path,
+    content: bytes | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if content is None:
+        word_file.unlink()
+    else:
+        word_file.write_bytes(content)
+
+    assert joins(monkeypatch, "--word-file", str(word_file)) == 2
+
+    assert "--word-file must be a readable file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "indices"), [("", None), ("3", (3,)), ("0, 2", (0, 2)), ("0,0", (0, 0))]
+)
+async def test_gpu_indices_are_numbers_with_commas_or_none(
+    tmp_path: Path, text: str, indices: tuple[int, ...] | None
+) -> None:
+    async with enrolment_stage(tmp_path, "unknown") as stage:
+        word = await stage.invite()
+        chosen = options(stage.endpoint.address, tmp_path / "machine", text)
+
+        settings = await asyncio.to_thread(join_pool, chosen, word)
+
+        assert settings.gpu_indices == indices
+
+
+@pytest.mark.parametrize("text", ["-1", "0,", "\u0663", "1.5"])
+async def test_wrong_gpu_indices_use_no_invitation(tmp_path: Path, text: str) -> None:
+    async with enrolment_stage(tmp_path, "unknown") as stage:
+        word = await stage.invite()
+        chosen = options(stage.endpoint.address, tmp_path / "machine", text)
+
+        with pytest.raises(InvalidArgumentError, match="numbers separated by commas"):
+            await asyncio.to_thread(join_pool, chosen, word)
+
+        assert stage.pool.enrolled == []
+
+
+async def test_machine_enrols_with_its_slots_and_gets_its_credentials(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path, "unknown") as stage:
+        word = await stage.invite()
+        chosen = options(stage.endpoint.address, tmp_path / "machine")
+
+        settings = await asyncio.to_thread(join_pool, chosen, word)
+
+        assert stage.pool.enrolled == [(2, platform.node() or "localhost", None)]
+        assert (settings.bus_user, settings.manager_token) == (settings.name, "token-1")
+        assert settings.bus_password
+        assert settings.connection.manager == stage.endpoint.address
+        assert settings.home.endswith(f"/agents/{settings.name}")

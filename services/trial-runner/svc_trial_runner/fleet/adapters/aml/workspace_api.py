@@ -187,12 +187,23 @@ class WorkspaceApi:
     def _target(self, link: str) -> str:
         """Return path and query of a link to a next page; raise if it leads elsewhere."""
         parts = urlsplit(link)
-        if f"{parts.scheme}://{parts.netloc}" != self._options.endpoint:
+        if origin_of(link) != origin_of(self._options.endpoint):
             raise PlatformError(
                 f"the list of jobs of {self._options.endpoint} goes on at another address, "
                 f"{parts.netloc[:80]}, which gets no token"
             )
         return f"{parts.path}?{parts.query}"
+
+
+def origin_of(address: str) -> tuple[str, str | None, int | None]:
+    """Return scheme, host and port; Azure writes the port into links, also the usual one."""
+    parts = urlsplit(address)
+    try:
+        port = parts.port
+    except ValueError:  # no number
+        return parts.scheme, None, None
+    usual = {"https": 443, "http": 80}.get(parts.scheme)
+    return parts.scheme, parts.hostname, usual if port is None else port
 
 
 def _is_job(value: object) -> bool:

@@ -77,8 +77,12 @@ class BusConnector:
 
     async def _connect(self, server: Address) -> tuple[Streams, bytes]:
         if self._tls is None or self._tls_first:
-            streams = await _opened(server, self._tls)
-            return streams, plain_greeting(await streams[0].readline())
+            reader, writer = await _opened(server, self._tls)
+            try:
+                return (reader, writer), plain_greeting(await reader.readline())
+            except BaseException:
+                writer.close()
+                raise
         reader, writer = await asyncio.open_connection(
             server.host, server.port, limit=_LINE_LIMIT_BYTES
         )

@@ -90,10 +90,8 @@ class IsolatedAdapter:
         self._clock = clock or SystemClock()
         self._limits = limits or CallLimits()
         self._child: ChildProcess | None = None
-        self._started_s = 0.0
         self._backoff = RestartBackoff()
         self._prepared = False
-        self._child_prepared = False
         self._closed = False
 
     @property

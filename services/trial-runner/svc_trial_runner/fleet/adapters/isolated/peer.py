@@ -126,7 +126,8 @@ class Peer:
         if "cancel" in message:
             task = self._handled.get(message["cancel"])
             if task is not None:
-                task.cancel()
+                # A task that is cancelled before its first step would send no response.
+                asyncio.get_running_loop().call_soon(task.cancel)
         elif "method" in message:
             number = message["id"]
             work = self._respond(number, message["method"], message["params"])

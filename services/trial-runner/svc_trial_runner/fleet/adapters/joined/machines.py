@@ -39,7 +39,7 @@ class MachineFile:
                 then, and none must be granted again.
         """
         try:
-            content: Any = json.loads(self._file.read_text("utf-8"))
+            content = _listed(self._file.read_text("utf-8"))
             return [JoinedMachine(**fields) for fields in content]
         except FileNotFoundError:
             return []
@@ -83,8 +83,7 @@ class MachineFile:
         """
         file = self._folder / _EXPIRED_FILE
         try:
-            content: Any = json.loads(file.read_text("utf-8"))
-            return set(map(str, content))
+            return set(map(str, _listed(file.read_text("utf-8"))))
         except FileNotFoundError:
             return set()
         except (ValueError, TypeError, RecursionError) as error:
@@ -110,6 +109,18 @@ class MachineFile:
             write_private(file, json.dumps(content, indent=1))
         except OSError as error:
             raise PlatformError(f"cannot write {file}: {error.strerror}") from error
+
+
+def _listed(text: str) -> list[Any]:
+    """Return the list in a JSON text.
+
+    Raises:
+        ValueError: it is no JSON, or no list: `{}` would be read as an empty one.
+    """
+    content = json.loads(text)
+    if not isinstance(content, list):
+        raise ValueError("it must be a list")  # noqa: TRY004 - of the content, not of an argument
+    return content
 
 
 class DirectoryJoinedMachines:

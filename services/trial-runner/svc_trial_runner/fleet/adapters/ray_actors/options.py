@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from svc_trial_runner.fleet.adapters.slurm.quantities import parse_mebibytes
 from svc_trial_runner.fleet.domain.agents import AgentOrder, PlatformProblem
-from svc_trial_runner.fleet.domain.section_values import camel_case, text_lines
+from svc_trial_runner.fleet.domain.section_values import camel_case, finite_number, text_lines
 
 ADDRESS: Final = "auto"
 NAMESPACE: Final = "nni"
@@ -175,9 +175,8 @@ def _converted(own: str, value: object) -> object | None:
 
 
 def _number(value: object, least: float) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if least <= value < float("inf") else None
+    number = finite_number(value)
+    return number if number is not None and number >= least else None
 
 
 def _amounts(value: object) -> dict[str, float] | None:

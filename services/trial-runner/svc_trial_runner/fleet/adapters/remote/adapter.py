@@ -35,6 +35,8 @@ from svc_trial_runner.fleet.domain.agents import (
     parse_agent_name,
 )
 from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
+from svc_trial_runner.fleet.domain.needs import SLOTS_OPTION
+from svc_trial_runner.fleet.domain.section_values import whole_number
 from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 
 PLATFORM: Final = "remote"
@@ -80,8 +82,7 @@ class RemoteAdapter:
             MachineLink(machine, self._open_session, context.endpoints, self._changed.set)
             for machine in self._machines
         ]
-        slots = context.section.options.get("slots")
-        self._slots = int(slots) if isinstance(slots, int | float) and slots >= 1 else None
+        self._slots = whole_number(context.section.options.get(SLOTS_OPTION), 1)
         self._listed: dict[int, list[PlatformAgent]] = {}
         self._record = MachineRecord(context.folder, self._machines)
         self._at_once = asyncio.Semaphore(AGENTS_AT_ONCE)

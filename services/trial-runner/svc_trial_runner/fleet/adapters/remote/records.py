@@ -37,7 +37,9 @@ class MachineRecord:
         return {
             name: indices[address]
             for text, address in (fields.items() if isinstance(fields, dict) else ())
-            if (name := parse_agent_name(text)) is not None and address in indices
+            if (name := parse_agent_name(text)) is not None
+            and isinstance(address, str)
+            and address in indices
         }
 
     async def add(self, places: Mapping[AgentName, int]) -> None:

@@ -95,6 +95,10 @@ _REFUSALS: Final[tuple[tuple[str, Cause], ...]] = (
         "Slurm's authentication does not work on this machine",
         "ask the administrator: is munged running, with the key of the cluster?",
         is_unreachable=True)),
+    # Before those of QOS and time limits: Slurm names them in this message, too.
+    (r"job submit limit|MaxSubmit|Job violates accounting", Cause(
+        "a limit of the account or the quality of service is reached",
+        "lower the pool's limit of agents, or wait for jobs that run")),
     (r"invalid partition|Invalid partition", Cause(
         "there is no such partition", "sinfo lists them", permanent=True, field="partition")),
     (r"Invalid account|account/partition|combination specified", Cause(
@@ -116,9 +120,6 @@ _REFUSALS: Final[tuple[tuple[str, Cause], ...]] = (
     (r"node configuration is not available", Cause(
         "no node has what is asked for", _LOWER_REQUEST)),
     (r"Requested nodes? (are )?busy|allocation failure", Cause("no node is free now")),
-    (r"job submit limit|MaxSubmit|Job violates accounting", Cause(
-        "a limit of the account or the quality of service is reached",
-        "lower the pool's limit of agents, or wait for jobs that run")),
     (r"No space left|Disk quota exceeded|quota", Cause(
         "the file system of the home folder is full", "free some room there, or set home")),
     (r"Slurm temporarily unable to accept job|Resource temporarily unavailable|slurmctld is",

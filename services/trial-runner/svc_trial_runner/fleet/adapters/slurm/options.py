@@ -7,7 +7,12 @@ from typing import Final
 
 from svc_trial_runner.fleet.adapters.slurm.quantities import parse_mebibytes, parse_time_limit
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
-from svc_trial_runner.fleet.domain.section_values import camel_case, text_lines
+from svc_trial_runner.fleet.domain.section_values import (
+    camel_case,
+    finite_number,
+    text_lines,
+    whole_number,
+)
 
 GRACE_S: Final = 60
 """Time before its limit at which a job gets TERM, so that its trials can be handed over."""
@@ -161,11 +166,10 @@ def _converted(field: str, value: object) -> object | None:
         return value if isinstance(value, bool) else None
     if kind is tuple:
         return text_lines(value)
-    if not isinstance(value, int | float) or not is_number:
-        return None
     if kind is float:
-        return float(value) if value >= 0.1 else None  # noqa: PLR2004 - as `_RULES` says
-    return int(value) if value == int(value) and value >= 1 else None
+        number = finite_number(value)
+        return number if number is not None and number >= 0.1 else None  # noqa: PLR2004 - as `_RULES` says
+    return whole_number(value, 1)
 
 
 def _time_problems(options: SlurmOptions) -> list[PlatformProblem]:

@@ -93,14 +93,17 @@ def _resources(
     most_cpus = min(
         max((node.cpus for node in nodes), default=0), partition.max_cpus_per_node or 1 << 30
     )
-    most_memory = max((node.memory_mebibytes for node in nodes), default=0)
+    most_memory = min(
+        max((node.memory_mebibytes for node in nodes), default=0),
+        partition.max_memory_mebibytes or 1 << 60,
+    )
     if not nodes:
         yield PlatformProblem("partition", "must have nodes, and has none", partition.name)
         return
     if cpus > most_cpus:
         rule = f"must be at most {most_cpus}, what a node of {partition.name} has"
         yield PlatformProblem("cpus", rule, str(cpus), _OTHER_PARTITION)
-    if memory > min(most_memory, partition.max_memory_mebibytes or 1 << 60):
+    if memory > most_memory:
         rule = f"must be at most {most_memory}M, what a node of {partition.name} has"
         yield PlatformProblem("memory", rule, options.memory, _OTHER_PARTITION)
     for name, count in parse_gres(options.gres).items():

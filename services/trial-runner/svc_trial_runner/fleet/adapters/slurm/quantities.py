@@ -7,11 +7,11 @@ MINUTE_S: Final = 60
 HOUR_S: Final = 3600
 DAY_S: Final = 86_400
 
-_SHORT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])\Z")
+_SHORT: Final = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*([smhd])\Z")
 _SHORT_S: Final = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S}
-_DAYS: Final = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?::(\d+))?\Z")
-_CLOCK: Final = re.compile(r"(\d+)(?::(\d+))?(?::(\d+))?\Z")
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?[nc]?\Z", re.IGNORECASE)
+_DAYS: Final = re.compile(r"(\d{1,15})-(\d{1,15})(?::(\d{1,15}))?(?::(\d{1,15}))?\Z")
+_CLOCK: Final = re.compile(r"(\d{1,15})(?::(\d{1,15}))?(?::(\d{1,15}))?\Z")
+_SIZE: Final = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?[nc]?\Z", re.IGNORECASE)
 _MEBIBYTES: Final = {"": 1.0, "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}
 _GRES: Final = re.compile(
     r"(?:gres[:/])?([^:=,()/\s]+)(?:[:/]([^:=,()\s]+))?(?:[:=](\d+))?(?:\(.*)?\Z"

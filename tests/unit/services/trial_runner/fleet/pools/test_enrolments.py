@@ -11,6 +11,8 @@ import pytest
 
 from nni_proto.runner.v1 import invitation_service_pb2
 from svc_common.access.failure_limit import FAILURES_ALLOWED
+from svc_common.errors import UnavailableError
+from svc_common.messaging.memory import InMemoryBus
 from svc_common.subjects import pool_front_subject
 from svc_trial_runner.enrolment import (
     Enrolled,
@@ -21,9 +23,11 @@ from svc_trial_runner.enrolment import (
 )
 from svc_trial_runner.fleet.domain.agents import AgentName
 from svc_trial_runner.fleet.domain.invitations import REPETITION_WINDOW_S, REPETITIONS_ALLOWED
+from svc_trial_runner.fleet.pools.enrolments import EnrolmentDependencies, Enrolments
 from tests.support.enrolment_stage import (
     INSTALLATION,
     POOL,
+    VERSION,
     CountedPool,
     enrolment_request,
     enrolment_stage,
@@ -409,3 +413,99 @@ async def test_new_invitation_opens_the_front_and_is_a_change_of_its_pool(tmp_pa
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         assert changed == ["others"]
+
+
+async def test_machine_that_comes_before_its_pool_is_open_may_try_as_often_as_it_likes(
+    tmp_path: Path,
+) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(pool="others")
+        request = enrolment_request(word, pool="others")
+        for _ in range(FAILURES_ALLOWED + 1):
+            early = await stage.enrolments.enrol(request, ADDRESS)
+        stage.enrolments.attach({"others": stage.pool}.get, lambda _: None)
+
+        answer = await stage.enrolments.enrol(request, ADDRESS)
+
+        assert isinstance(early, Refused)
+        assert early.remedy == ""
+        assert isinstance(answer, Enrolled)
+
+
+class RefusingBus(InMemoryBus):
+    """Bus that refuses the next messages."""
+
+    refusals = 0
+
+    async def ready(self, payload: bytes = b"") -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise UnavailableError("the bus is away")
+        await super().ready(payload)
+
+
+async def test_front_that_the_bus_did_not_take_is_published_five_seconds_later(
+    tmp_path: Path,
+) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        await stage.invite()
+        bus = RefusingBus(stage.bus.broker)
+        enrolments = Enrolments(
+            EnrolmentDependencies(
+                bus, stage.credentials, stage.front, stage.machines, stage.clock, VERSION
+            )
+        )
+        await enrolments.restore()
+        bus.refusals = 1
+        publishing = asyncio.create_task(enrolments.publish_front(POOL))
+        await until(lambda: stage.clock.sleepers > 0)
+        early = await stage.bus.last_values.read(pool_front_subject(POOL))
+
+        stage.clock.advance(4.9)
+        asleep = stage.clock.sleepers
+        stage.clock.advance(0.1)
+        await asyncio.wait_for(publishing, LIMIT_S)
+
+        assert (early, asleep) == ([], 1)
+        assert len(await stage.bus.last_values.read(pool_front_subject(POOL))) == 1
+        await enrolments.aclose()
+
+
+async def test_expired_invitation_opens_no_front_under_a_clock_that_was_set_back(
+    tmp_path: Path,
+) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(valid=timedelta(minutes=5), pool="ended")
+        stage.clock.advance(300)
+        await stage.enrolments.note_expired()
+    async with enrolment_stage(tmp_path) as stage:  # 5 min earlier
+        await stage.invite_again(word, pool="ended")
+
+        next_s = await stage.enrolments.note_expired()
+        await stage.enrolments.publish_front("ended")
+
+        assert next_s is None
+        assert await stage.machines.expired("ended") == {secret_hash(word.secret)[:8]}
+        assert "ended" not in stage.front.open_for_pools
+
+
+async def test_next_expiry_is_the_earliest_of_all_pools(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        for pool, minutes in (("first", 10), ("second", 5), ("third", 15)):
+            await stage.invite(valid=timedelta(minutes=minutes), pool=pool)
+
+        assert await stage.enrolments.note_expired() == 300
+
+
+@pytest.mark.parametrize("field", ["closed", "draining"])
+async def test_machine_that_a_pool_refuses_at_its_end_is_none_of_its_agents(
+    tmp_path: Path, field: str
+) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+        stage.pool.need = replace(stage.pool.need, **{field: True})  # type: ignore[arg-type] # a flag
+
+        await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert stage.pool.enrolled == []
+        assert await stage.machines.of_pool(POOL) == []

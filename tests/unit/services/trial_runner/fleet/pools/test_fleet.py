@@ -441,3 +441,45 @@ async def test_closed_fleet_serves_no_pool(world: World) -> None:
 
         assert fleet.pools == ()
     assert world.slurm.launches == []
+
+
+async def test_agent_that_was_silent_while_the_bus_was_away_is_not_replaced(world: World) -> None:
+    clock = ManualClock()
+    async with asyncio.timeout(LIMIT_S), world.fleet(clock):
+        await world.publish_need(running=1)
+        await world.state(has(1))
+        world.publish_presence(agent(1), trials=1)
+        await world.state(lambda state: state.agents[0].state == pool_pb2.POOL_AGENT_STATE_RUNNING)
+
+        world.broker.stop()
+        await turns_of_the_loop()
+        clock.advance(3600.0)
+        await turns_of_the_loop()
+        world.broker.start()
+        await world.publish_need(running=1)
+        await world.state(lambda state: state.log_sequence == world.sequence)
+        await turns_of_the_loop()
+
+    assert world.slurm.launches == [agent(1)]
+
+
+async def test_agent_that_stays_silent_after_the_return_of_the_bus_is_replaced(
+    world: World,
+) -> None:
+    clock = ManualClock()
+    async with asyncio.timeout(LIMIT_S), world.fleet(clock):
+        await world.publish_need(running=1)
+        await world.state(has(1))
+        world.publish_presence(agent(1), trials=1)
+        await turns_of_the_loop()
+        world.broker.stop()
+        await turns_of_the_loop()
+        world.broker.start()
+        await turns_of_the_loop()
+
+        for _ in range(20):  # its silence has several steps
+            clock.advance(120.0)
+            await turns_of_the_loop()
+
+    assert agent(2) in world.slurm.launches
+    assert agent(1) not in world.slurm.agents

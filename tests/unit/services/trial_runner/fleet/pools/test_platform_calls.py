@@ -293,3 +293,33 @@ async def test_section_is_removed_with_its_last_agent(setup: Setup) -> None:
 
     assert setup.platform.agents == {}
     assert setup.credentials.valid == {}
+
+
+@pytest.mark.parametrize("cleaning", [CleanPlatform(), CleanPlatform(())], ids=["all", "section"])
+async def test_cleaning_revokes_the_credentials_of_a_launch_without_a_result(
+    setup: Setup, cleaning: CleanPlatform
+) -> None:
+    setup.platform.failure = PlatformError("cut")
+    await setup.calls.perform(LAUNCH, SECTION)
+    issued = set(setup.credentials.valid)
+    setup.platform.failure = None
+
+    result = await setup.calls.perform(cleaning, SECTION)
+
+    assert issued == {agent(1), agent(2)}
+    assert result == PlatformCleaned("slurm")
+    assert setup.credentials.valid == {}
+
+
+async def test_agent_that_was_terminated_gets_new_credentials_if_it_is_launched(
+    setup: Setup,
+) -> None:
+    setup.platform.failure = PlatformError("cut")
+    await setup.calls.perform(LAUNCH, SECTION)
+    setup.platform.failure = None
+    await setup.calls.perform(TerminateAgents((agent(1),)), SECTION)
+
+    await setup.calls.perform(LAUNCH, SECTION)
+
+    assert setup.credentials.issued == [agent(1), agent(2), agent(1)]
+    assert set(setup.credentials.valid) == {agent(1), agent(2)}

@@ -3,13 +3,18 @@ from contextlib import aclosing
 
 import pytest
 
-from nni_proto.runner.v1 import pool_pb2
+from nni_proto.runner.v1 import pool_pb2, task_pb2
 from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
-from svc_common.subjects import pool_state_subject
+from svc_common.subjects import control_subject, pool_state_subject
 from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
 from svc_trial_runner.fleet.domain.agents import AgentPhase
-from svc_trial_runner.fleet.domain.pool_events import NeedChanged, RestoredAgent, StateRestored
+from svc_trial_runner.fleet.domain.pool_events import (
+    NeedChanged,
+    PresenceReceived,
+    RestoredAgent,
+    StateRestored,
+)
 from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies, PoolController
 from svc_trial_runner.fleet.ports import PlatformError
 from tests.support.fleet_platforms import InMemoryCredentials, InMemoryPlatforms
@@ -156,3 +161,51 @@ async def test_enrolled_agent_has_the_next_number_and_is_stored_first() -> None:
     assert (first, second) == (agent(7), agent(8))
     assert (state.last_number, state.agents[-1].slots) == (8, 3)
     assert state.agents[-1].machine == "host-one"
+
+
+async def test_order_to_run_more_trials_at_once_reaches_the_agent() -> None:
+    platform, bus = InMemoryPlatform(capacity=1), InMemoryBus()
+    orders = await bus.signals.subscribe(control_subject(str(agent(1))))
+    controller = controller_of(platform, ManualClock(), bus)
+    controller.apply(NeedChanged(need(running=1, slots=None, concurrency=1)))
+    running = asyncio.ensure_future(controller.run())
+    async with asyncio.timeout(30):
+        while platform.launches != [agent(1)]:  # noqa: ASYNC110 - the platform has no event
+            await asyncio.sleep(0)
+        await turns_of_the_loop()
+        controller.apply(PresenceReceived(agent(1), 1, slots=1))
+
+        controller.apply(NeedChanged(need(running=1, slots=None, concurrency=8, sequence=2)))
+
+        order = task_pb2.RunnerControl.FromString((await anext(orders)).payload)
+    further = asyncio.ensure_future(anext(orders))
+    await turns_of_the_loop()
+    sent_again = further.done()
+    further.cancel()
+    running.cancel()
+    await controller.aclose()
+    assert order.WhichOneof("kind") == "set_runner_slots"
+    assert order.set_runner_slots.slots == 8
+    assert not sent_again
+
+
+async def test_silent_agent_is_given_up_and_replaced() -> None:
+    clock, platform = ManualClock(), InMemoryPlatform()
+    controller = controller_of(platform, clock)
+    controller.apply(NeedChanged(need(running=1)))
+    running = asyncio.ensure_future(controller.run())
+    async with asyncio.timeout(30):
+        while platform.launches != [agent(1)]:  # noqa: ASYNC110 - the platform has no event
+            await asyncio.sleep(0)
+        await turns_of_the_loop()
+        controller.apply(PresenceReceived(agent(1), 1))
+        await turns_of_the_loop()
+
+        for _ in range(20):  # its silence has several steps
+            clock.advance(120.0)
+            await turns_of_the_loop()
+
+    running.cancel()
+    await controller.aclose()
+    assert agent(2) in platform.launches
+    assert agent(1) not in platform.agents

@@ -160,3 +160,61 @@ def test_words_of_azure_are_shortened_to_400_characters(
 
     # Code, colon and space count.
     assert str(caught.value) == "a" * 398
+
+
+def test_code_of_a_refusal_is_known(azure: AzureRequests) -> None:
+    codes = {}
+    for path in ("/storage", "/denied", "/empty", "/elsewhere"):
+        with pytest.raises(AmlRefusalError) as caught:
+            azure.send("GET", path)
+        codes[path] = caught.value.code
+
+    assert codes == {
+        "/storage": "BlobNotFound", "/denied": "AuthorizationFailed", "/empty": "",
+        "/elsewhere": "",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"error": "odd"}', '{"error": "odd"}'),
+        (b'{"error": {"message": "m"}}', "m"),
+        (b'{"error": {"code": "C"}}', "C"),
+        (b'["error"]', '["error"]'),
+    ],
+)
+def test_words_of_a_refusal_are_what_is_known(
+    azure: AzureRequests, monkeypatch: pytest.MonkeyPatch, content: bytes, words: str
+) -> None:
+    monkeypatch.setitem(ANSWERS, "/odd", (400, content))
+
+    with pytest.raises(AmlRefusalError) as caught:
+        azure.send("GET", "/odd")
+
+    assert str(caught.value) == words
+
+
+def test_list_in_place_of_an_object_is_no_answer(
+    azure: AzureRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, "/list?a=b", (200, b"[]"))
+
+    with pytest.raises(PlatformError, match="answered GET /list without JSON") as caught:
+        azure.send_json("GET", "/list?a=b")
+
+    assert "is endpoint that of Azure Resource Manager" in caught.value.remedy
+
+
+@pytest.mark.parametrize(("status", "is_refused"), [(299, False), (300, True), (399, True)])
+def test_redirections_are_refused(
+    azure: AzureRequests, monkeypatch: pytest.MonkeyPatch, status: int, *, is_refused: bool
+) -> None:
+    monkeypatch.setitem(ANSWERS, "/moved", (status, b"{}"))
+
+    if not is_refused:
+        assert azure.send("GET", "/moved") == "{}"
+        return
+    with pytest.raises(AmlRefusalError, match="redirects to another address") as caught:
+        azure.send("GET", "/moved")
+    assert caught.value.status == status

@@ -130,3 +130,51 @@ def test_cluster_without_a_count_has_no_nodes() -> None:
 
 def test_reason_is_shortened_to_400_characters() -> None:
     assert platform_agent(NAME, job("Queued"), "a" * 500).reason == "Queued: " + "a" * 392
+
+
+def test_whole_command_of_a_job_is_this_one() -> None:
+    options = AmlOptions("id", "tuning", "trials", "gpus")
+
+    assert job_of(options, NAME, "", "store", "one.json")["command"] == (
+        'mkdir -p -m 700 "$HOME/.nni-agent" && (umask 077; cat "${{inputs.settings}}" '
+        '>"$HOME/.nni-agent/settings.json") && rm -f "${{inputs.settings}}"; exec python3 -P -m '
+        'svc_trial_runner --settings "$HOME/.nni-agent/settings.json"'
+    )
+
+
+def test_name_of_a_datastore_is_encoded() -> None:
+    inputs = job_of(OPTIONS, NAME, "", "a/b c", "one.json")["inputs"]
+
+    assert "/datastores/a%2Fb%20c/paths/one.json" in inputs["settings"]["uri"]
+
+
+@pytest.mark.parametrize("status", ["Starting", "Paused"])
+def test_job_without_a_machine_waits(status: str) -> None:
+    assert is_waiting(job(status))
+    assert platform_agent(NAME, job(status), "").reason == status
+
+
+@pytest.mark.parametrize("status", ["Finalizing", "NotResponding", "Unknown", "Running"])
+def test_job_with_a_machine_runs_without_a_reason(status: str) -> None:
+    agent = platform_agent(NAME, job(status), "unused")
+
+    assert (agent.phase, agent.reason, agent.machine) == (AgentPhase.RUNNING, "", "")
+    assert not is_waiting(job(status))
+    assert not is_over(job(status))
+
+
+def test_job_without_properties_has_no_state() -> None:
+    assert platform_agent(NAME, {"properties": 7}, "").reason == "Azure says nothing"
+
+
+def test_errors_of_provisioning_come_before_those_of_nodes() -> None:
+    compute = {
+        "computeType": "AmlCompute",
+        "provisioningErrors": [{"error": {"code": "A"}}, {"message": "b"}, {}],
+        "properties": {
+            "scaleSettings": {"maxNodeCount": 2},
+            "errors": [{"code": "C", "message": "d"}],
+        },
+    }
+
+    assert compute_words("gpus", compute) == ("gpus has 0 of at most 2 nodes (Unknown); A; b; C: d")

@@ -93,3 +93,44 @@ def test_gpu_in_use_is_the_rule_of_the_section_or_none(active: bool | None) -> N
 
     assert option_problems(section) == []
     assert parse_options(section).use_active_gpu is active
+
+
+def test_all_options_of_a_section_are_read() -> None:
+    options = parse_options({**SECTION, "dockerImage": "a", "endpoint": " https://b/ "})
+
+    assert (options.resource_group, options.workspace, options.compute) == (
+        "tuning", "trials", "gpus"
+    )  # fmt: skip
+    assert (options.image, options.endpoint) == ("a", "https://b")
+    assert options.subscription == SECTION["subscriptionId"]
+
+
+def test_names_in_ids_are_encoded_as_one_part() -> None:
+    options = parse_options({**SECTION, "workspaceName": "a/b", "computeTarget": "c/d"})
+
+    assert options.workspace_id.endswith("/workspaces/a%2Fb")
+    assert options.compute_id.endswith("/workspaces/a%2Fb/computes/c%2Fd")
+    assert options.datastores_uri == (
+        f"azureml://subscriptions/{SECTION['subscriptionId']}/resourcegroups/tuning"
+        "/workspaces/a%2Fb/datastores"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "remedy"),
+    [
+        ({"subscriptionId": "a"}, "must be the id of a subscription, not its name",
+         "az account list --output table shows the ids"),
+        ({"subscriptionId": SECTION["subscriptionId"] + "0"},
+         "must be the id of a subscription, not its name",
+         "az account list --output table shows the ids"),
+        ({"endpoint": "a"}, "must be https://host, the Azure Resource Manager of your cloud", ""),
+        ({"maxTrialNumberPerGpu": 0}, "must be a whole number >= 1", ""),
+        ({"useActiveGpu": 1}, "must be true or false", ""),
+        ({"computeTarget": ""}, "must be given", ""),
+    ],
+)  # fmt: skip
+def test_broken_rule_is_explained(changes: dict[str, Any], rule: str, remedy: str) -> None:
+    (problem,) = option_problems({**SECTION, **changes})
+
+    assert (problem.rule, problem.remedy) == (rule, remedy)

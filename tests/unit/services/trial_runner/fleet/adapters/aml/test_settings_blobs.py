@@ -72,3 +72,13 @@ def test_list_whose_next_page_is_the_same_ends(
     monkeypatch.setattr(server, "answer_storage", lambda *_: (200, page))
 
     assert blobs_of(server).names("") == ["one", "one"]
+
+
+def test_settings_are_in_the_folder_of_the_installation(server: AmlServer) -> None:
+    blobs = blobs_of(server)
+
+    blobs.write("a b/c", b"{}")
+
+    assert blobs.path("a b/c") == f"nni-agents-{INSTALLATION}/a b/c.json"
+    assert list(server.blobs) == [f"nni-agents-{INSTALLATION}/a b/c.json"]
+    blobs.check()

@@ -8,7 +8,7 @@ import pytest
 
 from svc_trial_runner.fleet.adapters.aml.azure_requests import AmlRefusalError
 from svc_trial_runner.fleet.adapters.aml.options import AmlOptions
-from svc_trial_runner.fleet.adapters.aml.workspace_api import WorkspaceApi
+from svc_trial_runner.fleet.adapters.aml.workspace_api import WorkspaceApi, origin_of
 from svc_trial_runner.fleet.ports import PlatformError
 from tests.support.aml_server import (
     COMPUTE,
@@ -59,6 +59,22 @@ def test_next_page_at_another_host_gets_no_token(
 
     with pytest.raises(PlatformError, match=r"at another address, example\.org"):
         api.jobs(TAG)
+
+
+@pytest.mark.parametrize(
+    ("link", "same"),
+    [
+        ("https://management.azure.com:443/jobs?page=2", True),
+        ("https://MANAGEMENT.azure.com/jobs", True),
+        ("https://management.azure.com:444/jobs", False),
+        ("http://management.azure.com:443/jobs", False),
+        ("https://management.azure.com.example.org/jobs", False),
+        ("https://management.azure.com:x/jobs", False),
+        ("https://management.azure.com@example.org/jobs", False),
+    ],
+)
+def test_link_may_name_the_usual_port(link: str, same: bool) -> None:
+    assert (origin_of(link) == origin_of("https://management.azure.com")) is same
 
 
 @pytest.mark.parametrize("page", [{}, {"value": None}, {"value": [1]}, {"value": [{"name": "a"}]}])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -270,3 +271,80 @@ def test_bundle_that_is_used_again_is_the_last_used_one(tmp_path: Path) -> None:
     packed_bundle(tmp_path)
 
     assert bundle.stat().st_mtime > 1000
+
+
+def test_damaged_bundle_is_removed_and_a_sound_one_beside_it_is_taken(tmp_path: Path) -> None:
+    bundle = packed_bundle(tmp_path)
+    before = bundle.stat().st_ino
+    damaged = bundle.with_name(bundle.name.replace(bundle_digest(bundle), "0" * 64))
+    damaged.write_bytes(b"cut")
+
+    assert packed_bundle(tmp_path) == bundle
+    assert bundle.stat().st_ino == before
+    assert not damaged.exists()
+
+
+def test_distribution_of_nni_without_a_list_of_files_is_not_left_to_pip(
+    tmp_path: Path, site: Path
+) -> None:
+    write_distribution(site, "nni-example")
+    (site / "nni_example-1.0.dist-info" / "RECORD").unlink()
+    store = DirectoryBundleStore(
+        tmp_path / "bundles", tmp_path / "wheels", ("--no-index",), "nni-example"
+    )
+
+    with pytest.raises(PlatformError, match="nni-example cannot be packed"):
+        asyncio.run(store.bundle(PYTHON, TAG))
+
+
+def test_distributions_left_to_pip_are_one_each_line_with_their_versions(
+    tmp_path: Path, site: Path
+) -> None:
+    write_distribution(site, "top-example", [COMPILED, "absent-example>=2"])
+    store = DirectoryBundleStore(
+        tmp_path / "bundles", tmp_path / "wheels", ("--no-index",), "top-example"
+    )
+
+    bundle = asyncio.run(store.bundle(PYTHON, OTHER_TAG))
+
+    with tarfile.open(bundle) as archive:
+        wanted = archive.extractfile("requirements.txt")
+        assert wanted is not None
+        assert wanted.read() == b"absent-example>=2\ncompiled-example==1.0\n"
+
+
+def test_partial_bundle_is_packed_anew_when_a_wheel_has_come(tmp_path: Path) -> None:
+    partial = packed_bundle(tmp_path, OTHER_TAG)
+    wheel = f"compiled_example-1.0-cp{PYTHON[0]}{PYTHON[1]}-abi3-{OTHER_TAG}.whl"
+    (tmp_path / "wheels").mkdir(exist_ok=True)
+    with zipfile.ZipFile(tmp_path / "wheels" / wheel, "w") as archive:
+        archive.writestr("compiled_example.py", "x = 1")
+
+    complete = packed_bundle(tmp_path, OTHER_TAG)
+
+    assert complete != partial
+    assert "site/compiled_example.py" in names_in(complete)
+    assert "requirements.txt" not in names_in(complete)
+
+
+def test_draft_of_a_bundle_that_cannot_be_packed_is_removed(tmp_path: Path, site: Path) -> None:
+    module = site / "packed_example.py"
+    module.unlink()
+    module.symlink_to("/proc/self/mem")  # a file whose first byte cannot be read
+
+    with pytest.raises(PlatformError, match="the bundle of agents cannot be packed"):
+        packed_bundle(tmp_path)
+
+    assert list((tmp_path / "bundles").iterdir()) == []
+
+
+@pytest.mark.parametrize(("age_s", "stays"), [(3000.0, True), (3700.0, False)])
+def test_draft_is_removed_after_an_hour(tmp_path: Path, age_s: float, *, stays: bool) -> None:
+    draft = tmp_path / "bundles" / ".new-draft"
+    draft.parent.mkdir()
+    draft.touch()
+    os.utime(draft, (time.time() - age_s,) * 2)
+
+    packed_bundle(tmp_path)
+
+    assert draft.exists() is stays

@@ -1,6 +1,8 @@
 """Distributions as installed here."""
 
+import os
 from importlib.metadata import distribution
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from svc_trial_runner.fleet.adapters.bundles.installed import (
 )
 from svc_trial_runner.fleet.domain.distributions import WorkerTarget
 from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.worker_shell import write_distribution
 
 TARGET = WorkerTarget((3, 11), "manylinux_2_36_x86_64")
 OTHER_MACHINE = WorkerTarget((3, 11), "manylinux_2_36_aarch64")
@@ -103,3 +106,133 @@ def test_requirement_is_the_installed_version_or_the_rule() -> None:
     assert NeededDistribution("a", "1.0", ">=1").requirement == "a==1.0"
     assert NeededDistribution("a", "", ">=1").requirement == "a>=1"
     assert fingerprint(NeededDistribution("a", "", ">=1")) == "a>=1"
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder of installed distributions, which is on the path."""
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    return tmp_path / "site"
+
+
+def editable(site: Path, name: str) -> NeededDistribution:
+    """Install a distribution as editable: its package is a folder beside the list of files."""
+    module = name.replace("-", "_")
+    write_distribution(site, name)
+    (site / f"{module}.py").unlink()
+    facts = site / f"{module}-1.0.dist-info"
+    (facts / "RECORD").write_text(f"__editable__.{name}.pth,,\n{facts.name}/METADATA,,\n")
+    (facts / "direct_url.json").write_text('{"dir_info": {"editable": true}}')
+    (facts / "top_level.txt").write_text(f"{module}\n")
+    for file in (
+        *("__init__.py", "b.py", "a.py", "typed.pyi", "old.pyc", ".hidden", "data/words.txt"),
+        *("tests/test_a.py", "__pycache__/a.txt", "node_modules/a.js", "b/inner/c.py"),
+    ):
+        path = site / module / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    return needed(name)
+
+
+def test_requirements_are_followed_with_their_extras_and_only_once(site: Path) -> None:
+    write_distribution(site, "root-one", ["middle-one[fast]", "middle-one"])
+    write_distribution(
+        site,
+        "middle-one",
+        ['quick-one>=2; extra == "fast"', 'slow-one; extra == "slow"', "root-one"],
+    )
+
+    found = needed_distributions(TARGET, "root-one")
+
+    assert [one.requirement for one in found] == [
+        "middle-one==1.0", "quick-one>=2", "root-one==1.0"
+    ]  # fmt: skip
+
+
+def test_requirement_by_an_address_is_passed_over(site: Path) -> None:
+    write_distribution(site, "root-two", ["far-one @ https://example.org/far.whl", "near-one"])
+
+    assert [one.name for one in needed_distributions(TARGET, "root-two")] == [
+        "near-one", "root-two"
+    ]  # fmt: skip
+
+
+def test_editable_package_has_its_own_files_alone(site: Path) -> None:
+    files = dict(installed_files(editable(site, "edited-one")))
+
+    assert list(files) == [
+        "edited_one-1.0.dist-info/METADATA",
+        "edited_one/__init__.py",
+        "edited_one/a.py",
+        "edited_one/b.py",
+        "edited_one/b/inner/c.py",
+        "edited_one/data/words.txt",
+    ]
+    assert files["edited_one/b/inner/c.py"] == site / "edited_one/b/inner/c.py"
+
+
+def test_fingerprint_of_an_editable_package_changes_with_each_of_its_files(site: Path) -> None:
+    found = editable(site, "edited-two")
+    module = site / "edited_two" / "b" / "inner" / "c.py"
+    os.utime(module, ns=(1000, 1000))
+    before = fingerprint(found)
+
+    os.utime(module, ns=(2000, 2000))
+    later = fingerprint(found)
+    module.write_text("x = 1")
+    os.utime(module, ns=(2000, 2000))
+
+    assert len({before, later, fingerprint(found)}) == 3
+
+
+def test_editable_package_that_is_gone_is_named(site: Path) -> None:
+    found = editable(site, "edited-three")
+    (site / "edited_three-1.0.dist-info" / "top_level.txt").write_text("no_such_package\n")
+
+    with pytest.raises(PlatformError, match="its package no_such_package cannot be found"):
+        list(installed_files(found))
+
+
+def test_distribution_without_a_list_of_files_cannot_be_copied(site: Path) -> None:
+    for name in ("plain-one", "nni-plain"):
+        write_distribution(site, name)
+        (site / f"{name.replace('-', '_')}-1.0.dist-info" / "RECORD").unlink()
+
+        assert not can_be_copied(needed(name), TARGET, TARGET)
+        with pytest.raises(PlatformError, match="it has no list of its files"):
+            list(installed_files(needed(name)))
+
+
+def test_distribution_without_tags_cannot_be_copied(site: Path) -> None:
+    write_distribution(site, "plain-two")
+    assert can_be_copied(needed("plain-two"), TARGET, TARGET)
+    (site / "plain_two-1.0.dist-info" / "WHEEL").unlink()
+
+    assert not can_be_copied(needed("plain-two"), TARGET, TARGET)
+
+
+def test_one_fitting_tag_of_several_is_enough(site: Path) -> None:
+    write_distribution(site, "plain-three", tag="cp311-cp311-win_amd64\nTag: py3-none-any")
+
+    assert can_be_copied(needed("plain-three"), TARGET, TARGET)
+
+
+def test_files_outside_the_packages_are_left_out(site: Path) -> None:
+    write_distribution(site, "plain-four")
+    record = site / "plain_four-1.0.dist-info" / "RECORD"
+    record.write_text(f"{record.read_text()}/etc/passwd,,\n../../bin/plain,,\n\n.hidden.py,,\n")
+
+    assert [name for name, _ in installed_files(needed("plain-four"))] == [
+        "plain_four.py",
+        "plain_four-1.0.dist-info/METADATA",
+        "plain_four-1.0.dist-info/WHEEL",
+    ]
+
+
+def test_fingerprint_changes_with_the_list_of_files(site: Path) -> None:
+    write_distribution(site, "plain-five")
+    before = fingerprint(needed("plain-five"))
+    record = site / "plain_five-1.0.dist-info" / "RECORD"
+    record.write_text(f"{record.read_text()}more.py,,\n")
+
+    assert fingerprint(needed("plain-five")) != before

@@ -1,5 +1,6 @@
 """Wheels for a worker's interpreter, without a network."""
 
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -82,7 +83,10 @@ def test_missing_wheel_is_named_with_the_folder_to_put_it_into(tmp_path: Path) -
     ) as caught:
         no_network(tmp_path / "wheels", tmp_path / "index").wheel(NEEDED, TARGET)
 
+    assert "on manylinux_2_36_x86_64: " in caught.value.message
     assert str(tmp_path / "wheels") in caught.value.remedy
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert caught.value.remedy.endswith(f"or use Python {here} on the worker, as here")
     assert list((tmp_path / "wheels").iterdir()) == []
 
 
@@ -101,3 +105,19 @@ def test_file_that_is_no_wheel_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(PlatformError, match="is no wheel"):
         list(wheel_files(tmp_path / NAME))
+
+
+def test_folders_in_a_wheel_are_no_files(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / NAME, "w") as archive:
+        archive.writestr("z.py", "z")
+        archive.mkdir("package")
+        archive.writestr("a.py", "a")
+
+    assert list(wheel_files(tmp_path / NAME)) == [("a.py", b"a"), ("z.py", b"z")]
+
+
+def test_wheel_that_is_gone_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PlatformError, match="is no wheel") as caught:
+        list(wheel_files(tmp_path / NAME))
+
+    assert caught.value.remedy == f"remove {tmp_path / NAME} and try again"

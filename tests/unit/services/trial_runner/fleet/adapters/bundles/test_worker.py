@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.bundles.worker import MARKER, main
+from svc_trial_runner.fleet.adapters.bundles.worker import MARKER, main, parse
 from tests.support.worker_shell import digest_of, packed
 
 
@@ -111,3 +111,73 @@ def test_longest_end_of_a_log_has_256_kibibytes(
     main(["--folder", str(tmp_path), "log", "one", "--bytes", "1000000"], io.BytesIO())
 
     assert report(capsys)["log"] == "b" * 256 * 1024
+
+
+def test_folder_is_that_of_the_home_unless_another_one_is_given() -> None:
+    assert parse(["probe"]).folder == "~/.nni"
+    assert parse(["--folder", "/nni", "probe"]).folder == "/nni"
+
+
+@pytest.mark.parametrize("command", ["stop", "remove", "clean"])
+def test_agents_have_ten_seconds_to_end(command: str) -> None:
+    assert parse([command, "one"]).grace == 10.0
+    assert parse([command, "--grace", "0.5", "one"]).grace == 0.5
+
+
+@pytest.mark.parametrize("arguments", [[], ["odd"], ["start", "one"], ["stop"]])
+def test_wrong_arguments_end_the_program(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse(arguments)
+
+    assert caught.value.code == 2
+
+
+def test_agents_of_a_prefix_are_listed_and_all_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a-1", "b-1"):
+        main(["--folder", str(tmp_path), "settings", name, "ab"], io.BytesIO(b"{}"))
+    capsys.readouterr()
+
+    main(["--folder", str(tmp_path), "status", "a-"], io.BytesIO())
+    some = [agent["name"] for agent in report(capsys)["agents"]]
+    main(["--folder", str(tmp_path), "status"], io.BytesIO())
+
+    assert some == ["a-1"]
+    assert [agent["name"] for agent in report(capsys)["agents"]] == ["a-1", "b-1"]
+
+
+def test_bundles_are_cleaned_on_demand_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = packed({"run.py": b"pass"})
+    main(["--folder", str(tmp_path / "nni"), "unpack", digest_of(content)], io.BytesIO(content))
+
+    main(["--folder", str(tmp_path / "nni"), "clean", "a-"], io.BytesIO())
+    kept = (tmp_path / "nni" / "bundles" / digest_of(content)).is_dir()
+    main(["--folder", str(tmp_path / "nni"), "clean", "a-", "--bundles"], io.BytesIO())
+
+    assert kept
+    assert not (tmp_path / "nni").exists()
+    assert capsys.readouterr().err == ""
+
+
+def test_error_has_its_remedy_and_is_permanent_if_a_person_must_act(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "nni").touch()
+
+    main(["--folder", str(tmp_path), "settings", "a b", "ab"], io.BytesIO())
+    bad_name = report(capsys)["error"]
+    main(["--folder", str(tmp_path / "nni"), "probe"], io.BytesIO())
+
+    assert (bad_name["code"], bad_name["remedy"], bad_name["permanent"]) == ("bad_name", "", True)
+    assert report(capsys)["error"]["code"] == "file_error"
+
+
+def test_log_that_cannot_be_found_is_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--folder", str(tmp_path), "log", "one"], io.BytesIO()) == 0
+
+    assert report(capsys) == {"log": ""}

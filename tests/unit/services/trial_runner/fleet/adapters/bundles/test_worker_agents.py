@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -285,3 +286,88 @@ def test_end_of_the_log_is_read(folders: WorkerFolders) -> None:
 
     assert worker_agents.read_tail(folders, "one", 5) == "line\n"
     assert worker_agents.read_tail(folders, "other", 5) == ""
+
+
+def test_agent_that_does_not_start_gives_the_last_line_of_its_log(folders: WorkerFolders) -> None:
+    run = folders.bundle(DIGEST) / "run.py"
+    run.write_text("import sys; sys.exit('first line\\nno such module')")
+
+    with pytest.raises(WorkerError, match=r"one did not start on .*: no such module$") as caught:
+        start(folders)
+
+    assert os.uname().nodename in caught.value.message
+    assert (caught.value.code, caught.value.permanent) == ("start_failed", False)
+
+
+def test_agent_that_does_not_start_may_give_no_reason(folders: WorkerFolders) -> None:
+    (folders.bundle(DIGEST) / "run.py").write_text("")
+
+    with pytest.raises(WorkerError, match=r"it gives no reason$"):
+        start(folders, b"{}" * 100_000)  # more than a pipe holds, which is not read
+
+
+def test_bundle_from_which_an_agent_starts_is_the_last_used_one(folders: WorkerFolders) -> None:
+    os.utime(folders.bundle(DIGEST), (1000, 1000))
+
+    start(folders)
+
+    assert folders.bundle(DIGEST).stat().st_mtime > 1000
+
+
+def test_state_of_an_agent_has_host_bundle_and_time_of_its_start(folders: WorkerFolders) -> None:
+    before_s = time.time()
+    start(folders)
+
+    found = worker_agents.state(folders, "one")
+
+    assert (found["name"], found["host"], found["bundle"]) == ("one", os.uname().nodename, DIGEST)
+    assert before_s - 1 <= found["started_at"] <= time.time() + 1
+    assert runs(found["pid"], start_time(found["pid"]) or 0)
+
+
+def test_agent_that_was_not_started_is_prepared(folders: WorkerFolders) -> None:
+    worker_agents.write_settings(folders, "one", DIGEST, b'{"a": 1}')
+
+    assert worker_agents.state(folders, "one") == {
+        "name": "one", "state": "prepared", "host": "", "pid": None, "bundle": "",
+        "started_at": None,
+    }  # fmt: skip
+    folder = folders.agent("one")
+    assert (folder / SETTINGS).read_bytes() == b'{"a": 1}'
+    assert read_fields(folder / "prepared.json") == {"bundle": DIGEST}
+    assert {path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())} == {0o700, 0o600}
+
+
+def test_agents_that_are_removed_report_so(folders: WorkerFolders) -> None:
+    worker_agents.write_settings(folders, "one", DIGEST, b"{}")
+
+    (found, unknown) = worker_agents.remove(folders, ["one", "two"], 0)
+
+    assert (found["name"], found["removed"], found["left"]) == ("one", True, 0)
+    assert (unknown["name"], unknown["removed"]) == ("two", True)
+
+
+def test_all_agents_are_cleaned_without_a_prefix(folders: WorkerFolders) -> None:
+    for name in ("a-1", "plain"):
+        worker_agents.write_settings(folders, name, DIGEST, b"{}")
+
+    removed = worker_agents.clean(folders, "", 0, bundles=False)
+
+    assert [found["name"] for found in removed] == ["a-1", "plain"]
+    assert folders.bundle(DIGEST).is_dir()
+
+
+def test_bundle_of_an_agent_that_stays_is_not_cleaned(folders: WorkerFolders) -> None:
+    worker_agents.write_settings(folders, "b-1", DIGEST, b"{}")
+
+    worker_agents.clean(folders, "a-", 0, bundles=True)
+
+    assert folders.bundle(DIGEST).is_dir()
+    assert folders.names() == ["b-1"]
+
+
+def test_bytes_that_are_no_text_are_shown_in_a_log(folders: WorkerFolders) -> None:
+    folders.agent("one").mkdir()
+    (folders.agent("one") / "agent.log").write_bytes(b"\xffend")
+
+    assert worker_agents.read_tail(folders, "one", 100) == "\ufffdend"

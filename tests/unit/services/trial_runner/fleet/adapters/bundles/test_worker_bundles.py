@@ -2,6 +2,8 @@
 
 import io
 import os
+import random
+import sys
 import tarfile
 import threading
 import time
@@ -138,6 +140,11 @@ def test_distribution_that_pip_cannot_install_is_named(folders: WorkerFolders) -
 
     assert caught.value.code == "distribution_missing"
     assert "put wheels" in caught.value.remedy
+    assert caught.value.permanent
+    assert os.uname().nodename in caught.value.message
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert caught.value.remedy.startswith("put wheels of ./no-such-wheel-nni-9.9")
+    assert f"for Python {python} into fleet/wheels" in caught.value.remedy
     assert list(folders.bundles.iterdir()) == []
 
 
@@ -208,3 +215,104 @@ def test_bundle_that_is_used_again_is_the_last_used_one(folders: WorkerFolders) 
     unpack(folders, DIGEST, io.BytesIO(b""))
 
     assert folders.bundle(DIGEST).stat().st_mtime > 1000
+
+
+class RacingSource(io.BytesIO):
+    """Bundle at whose end another process has used the place of the unpacked one."""
+
+    def __init__(self, content: bytes, place: Path, *, as_folder: bool) -> None:
+        super().__init__(content)
+        self._place = place
+        self._as_folder = as_folder
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        if not data:
+            if self._as_folder:
+                self._place.mkdir(exist_ok=True)
+                (self._place / "run.py").write_bytes(b"of the other process")
+            else:
+                self._place.touch()
+        return data
+
+
+def test_bundle_of_a_faster_process_stays(folders: WorkerFolders) -> None:
+    place = folders.bundle(DIGEST)
+
+    assert not unpack(folders, DIGEST, RacingSource(CONTENT, place, as_folder=True))
+
+    assert (place / "run.py").read_bytes() == b"of the other process"
+    assert list(folders.bundles.iterdir()) == [place]
+
+
+def test_file_in_the_place_of_a_bundle_is_an_error(folders: WorkerFolders) -> None:
+    place = folders.bundle(DIGEST)
+
+    with pytest.raises(WorkerError, match=DIGEST) as caught:
+        unpack(folders, DIGEST, RacingSource(CONTENT, place, as_folder=False))
+
+    assert caught.value.code == "file_error"
+    assert list(folders.bundles.iterdir()) == [place]
+
+
+@pytest.mark.parametrize("name", ["./a", "a/./b", "a//b", "a/.."])
+def test_bundle_with_an_ambiguous_name_is_refused(folders: WorkerFolders, name: str) -> None:
+    content = member(name)
+
+    with pytest.raises(WorkerError, match=r"is refused$") as caught:
+        unpack(folders, digest_of(content), io.BytesIO(content))
+
+    assert (caught.value.code, caught.value.permanent) == ("bundle_damaged", True)
+    assert list(folders.bundles.iterdir()) == []
+
+
+def test_refused_name_is_shown_by_its_first_200_characters(folders: WorkerFolders) -> None:
+    content = packed({"../" + "a" * 300: b""})
+
+    with pytest.raises(WorkerError, match=f"'../{'a' * 197}' is refused"):
+        unpack(folders, digest_of(content), io.BytesIO(content))
+
+
+def test_bundle_of_several_pieces_is_unpacked_whole(folders: WorkerFolders) -> None:
+    data = random.Random(1).randbytes(3 * 1024 * 1024 // 2)
+    content = packed({"site/data.bin": data})
+
+    assert unpack(folders, digest_of(content), io.BytesIO(content))
+
+    assert (folders.bundle(digest_of(content)) / "site" / "data.bin").read_bytes() == data
+
+
+def test_old_bundles_are_removed_when_another_one_is_unpacked(folders: WorkerFolders) -> None:
+    folders.open()
+    for age, digest in enumerate(("a", "b", "c")):
+        folders.bundle(digest).mkdir()
+        os.utime(folders.bundle(digest), (1000 - age, 1000 - age))
+
+    unpack(folders, DIGEST, io.BytesIO(CONTENT))
+
+    assert sorted(path.name for path in folders.bundles.iterdir()) == sorted([DIGEST, "a"])
+
+
+@pytest.mark.parametrize(("age_s", "stays"), [(3000, True), (3700, False)])
+def test_draft_is_abandoned_after_an_hour(
+    folders: WorkerFolders, age_s: float, *, stays: bool
+) -> None:
+    folders.open()
+    draft = folders.bundles / ".new-draft"
+    draft.mkdir()
+    os.utime(draft, (time.time() - age_s,) * 2)
+
+    assert remove_unused(folders) == []
+
+    assert draft.exists() is stays
+
+
+def test_no_bundle_without_an_agent_stays_if_none_is_kept(folders: WorkerFolders) -> None:
+    folders.open()
+    for digest in ("a", "b"):
+        folders.bundle(digest).mkdir()
+    folders.agent("runs").mkdir()
+    write_fields(folders.agent("runs") / PROCESS, {"bundle": "b"})
+
+    assert remove_unused(folders, kept=0) == ["a"]
+    assert [path.name for path in folders.bundles.iterdir()] == ["b"]

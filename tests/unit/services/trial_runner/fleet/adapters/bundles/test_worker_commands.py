@@ -1,5 +1,6 @@
 """Command lines of a worker's program, run by real shells."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -271,3 +272,142 @@ def test_long_words_of_a_machine_are_shortened_to_500_characters() -> None:
 def test_output_is_shown_if_there_are_no_errors() -> None:
     with pytest.raises(WorkerFailure, match="ended with None: it was cut"):
         read_report(CommandResult(b"it was cut\n"))
+
+
+def test_last_report_of_a_command_is_read() -> None:
+    output = b'NNI-WORKER {"agents": [1]}\nNNI-WORKER {"agents": []}\n'
+
+    assert read_report(CommandResult(output)) == {"agents": []}
+
+
+@pytest.mark.parametrize("permanent", [True, False])
+def test_error_of_a_command_is_read(*, permanent: bool) -> None:
+    error = {"code": "odd", "message": "m", "remedy": "r", "permanent": permanent}
+    line = f"NNI-WORKER {json.dumps({'error': error})}\n"
+
+    with pytest.raises(WorkerFailure) as caught:
+        read_report(CommandResult(line.encode(), b"", 1))
+
+    failure = caught.value
+    assert (failure.code, failure.message, failure.remedy, failure.permanent) == (
+        "odd", "m", "r", permanent
+    )  # fmt: skip
+
+
+def test_report_with_an_exit_status_is_a_report_all_the_same() -> None:
+    assert read_report(CommandResult(b"NNI-WORKER {}\n", b"words", 97)) == {}
+
+
+def test_pythons_that_are_too_old_are_listed() -> None:
+    output = b"Python 3.9.2\n/usr/bin/python3\nPython 3.8.1\n/opt/python\n"
+
+    with pytest.raises(WorkerFailure) as caught:
+        read_report(CommandResult(output, b"", 97), "lab7")
+
+    assert caught.value.message == (
+        "lab7 has no Python >= 3.11 on its PATH"
+        " (found: Python 3.9.2, /usr/bin/python3, Python 3.8.1, /opt/python)"
+    )
+    assert caught.value.remedy == (
+        "install Python 3.11 or newer there, or set pythonPath to its folder"
+    )
+
+
+def bare_path(folder: Path, *others: str) -> str:
+    """Return a PATH with nothing but the tools of the command line, and other programs."""
+    folder.mkdir()
+    for tool in ("sh", "cat", "tail", *others):
+        (folder / tool).symlink_to(shutil.which(tool) or "")
+    return str(folder)
+
+
+def python_in(folder: Path) -> Path:
+    """Put this Python into a folder under a name that the command line looks for."""
+    folder.mkdir()
+    program = folder / "python3.13"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    return folder
+
+
+def run_with(commands: WorkerCommands, **variables: str) -> CommandResult:
+    command = commands.probe()
+    done = subprocess.run(
+        ["/bin/sh", "-c", command.line],
+        input=b"".join(command.chunks()),
+        env=variables,
+        capture_output=True,
+        check=False,
+    )
+    return CommandResult(done.stdout, done.stderr, done.returncode)
+
+
+def test_python_of_the_given_folder_is_used(tmp_path: Path) -> None:
+    python_in(tmp_path / "own python")
+    path = bare_path(tmp_path / "bin")
+
+    for folder in (str(tmp_path / "own python"), "~/own python"):
+        commands = WorkerCommands(str(tmp_path / "nni"), folder)
+        assert read_facts(run_with(commands, PATH=path, HOME=str(tmp_path))).cores >= 1
+
+
+def test_python_of_the_login_environment_is_used_if_the_path_has_none(tmp_path: Path) -> None:
+    bin_folder = tmp_path / "bin"
+    path = bare_path(bin_folder)
+    shell = bin_folder / "bash"  # its profile prints, and sets the PATH
+    python = python_in(tmp_path / "python")
+    shell.write_text(f'#!/bin/sh\nshift\necho hello\nPATH={python}:$PATH\nexec /bin/sh "$@"\n')
+    shell.chmod(0o755)
+
+    found = run_with(
+        WorkerCommands(str(tmp_path / "nni")), PATH=path, HOME=str(tmp_path), SHELL=str(shell)
+    )
+
+    assert read_facts(found).folder == str(tmp_path / "nni")
+
+
+def test_known_interpreter_is_used_without_a_search(tmp_path: Path) -> None:
+    commands = WorkerCommands(str(tmp_path / "nni"), "/nowhere", sys.executable)
+    path = bare_path(tmp_path / "bin")
+
+    found = read_facts(run_with(commands, PATH=path, HOME=str(tmp_path)))
+
+    assert found.interpreter == sys.executable
+
+
+def test_files_of_a_command_are_private(tmp_path: Path) -> None:
+    bundle = tmp_path / f"nni-agent-{digest_of(CONTENT)}.tar.gz"
+    bundle.write_bytes(CONTENT)
+
+    read_report(run_command(WorkerCommands(str(tmp_path / "nni")).unpack(bundle)))
+
+    folder = tmp_path / "nni" / "bundles" / digest_of(CONTENT)
+    assert {path.stat().st_mode & 0o077 for path in (folder, folder / "run.py")} == {0}
+
+
+def test_stdin_of_a_command_is_the_program_and_then_the_payload(tmp_path: Path) -> None:
+    content = b"a" * (256 * 1024) + b"b"
+    bundle = tmp_path / "nni-agent-ab.tar.gz"
+    bundle.write_bytes(content)
+    commands = WorkerCommands()
+
+    assert list(commands.probe().chunks()) == [worker_program()]
+    assert list(commands.start("one", DIGEST, b"{}").chunks()) == [worker_program(), b"{}"]
+    pieces = list(commands.unpack(bundle).chunks())
+    assert (pieces[0], b"".join(pieces[1:])) == (worker_program(), content)
+    assert max(map(len, pieces[1:])) == 256 * 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [("nni-agent-cp311-tag-key-12ab.tar.gz", "12ab"), ("x-1.tar.gz", "1"), ("ab.tar.gz", "ab")],
+)
+def test_digest_of_a_bundle_is_the_last_word_of_its_name(name: str, digest: str) -> None:
+    assert bundle_digest(Path("/a-b", name)) == digest
+
+
+def test_status_without_a_prefix_is_that_of_all_agents() -> None:
+    commands = WorkerCommands("/nni", interpreter="/p")
+
+    assert commands.status("a-").line.rstrip("'").endswith(" status a-")
+    assert commands.status().line.rstrip("'").rstrip().endswith(" status")

@@ -11,6 +11,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
     WorkerFolders,
     checked_word,
     file_error,
+    file_errors,
     make_private,
     read_fields,
     remove_folder,
@@ -163,3 +164,80 @@ def test_folder_that_only_a_group_may_write_to_is_closed(tmp_path: Path) -> None
     make_private(tmp_path)
 
     assert tmp_path.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.EFBIG, "disk_full"), (errno.EPERM, "not_writable")]
+)
+def test_error_of_a_rename_names_the_target(number: int, code: str) -> None:
+    error = file_error(OSError(number, "refused", "/draft", None, "/target"), Path("/data/nni"))
+
+    assert error.code == code
+    assert "/target" in error.message
+    assert "/draft" not in error.message
+    assert os.uname().nodename in error.remedy
+
+
+def test_error_without_a_number_is_shown_by_its_words() -> None:
+    assert file_error(OSError("odd words"), Path("/data/nni")).message.endswith(": odd words")
+
+
+def test_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    folder = Path("/")
+    if os.geteuid() == 0:
+        folder = tmp_path / "other"
+        folder.mkdir()
+        os.chown(folder, 12345, -1)
+
+    with pytest.raises(PermissionError, match="it belongs to another user"):
+        make_private(folder)
+
+
+def test_folders_above_a_private_one_are_made(tmp_path: Path) -> None:
+    make_private(tmp_path / "a" / "b")
+    make_private(tmp_path / "a" / "b")
+
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+
+
+def test_mode_of_a_folder_that_others_may_only_read_stays(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1755)
+
+    make_private(tmp_path)
+
+    assert tmp_path.stat().st_mode & 0o7777 == 0o1755
+
+
+def test_folder_that_only_others_may_write_to_is_closed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1702)
+
+    make_private(tmp_path)
+
+    assert tmp_path.stat().st_mode & 0o7777 == 0o1700
+
+
+def test_file_that_cannot_be_replaced_leaves_no_draft(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").mkdir()
+
+    with pytest.raises(OSError, match=r"settings\.json"):
+        write_private(tmp_path / "settings.json", b"new")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
+
+
+def test_error_of_a_file_is_converted(tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match="missing") as caught, file_errors(tmp_path):
+        (tmp_path / "missing").read_bytes()
+
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
+
+
+@pytest.mark.parametrize("name", ["a-", "a_", "-a", "1", "a."])
+def test_one_letter_or_digit_is_enough_for_the_name_of_a_folder(name: str) -> None:
+    assert checked_word(name) == name
+
+
+@pytest.mark.parametrize("name", ["é", "_", "-", "²"])
+def test_name_of_a_folder_without_an_ascii_letter_or_digit_is_refused(name: str) -> None:
+    with pytest.raises(WorkerError, match="cannot be the name of a folder"):
+        checked_word(name)

@@ -1,7 +1,9 @@
 """Facts about a worker."""
 
 import os
+import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,42 @@ def test_key_of_a_machine_has_32_digits_of_its_id_at_most() -> None:
 
 def test_folder_that_is_missing_has_no_bundles(tmp_path: Path) -> None:
     assert unpacked_bundles(WorkerFolders(str(tmp_path / "none"))) == []
+
+
+def test_tag_of_a_machine_with_glibc_has_the_version_of_that() -> None:
+    library, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    if library != "glibc":
+        pytest.skip("the C library of this machine is another one")
+    major, minor = version.split(".")[:2]
+
+    assert wheel_platform() == f"manylinux_{major}_{minor}_{os.uname().machine}"
+
+
+def test_keys_are_those_of_the_system() -> None:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    file = Path("/etc/machine-id")
+    machine = file.read_text().strip() if file.exists() else ""
+
+    assert boot_key() == f"{boot}:{Path('/proc/self/ns/pid').readlink()}"
+    assert machine_key() == f"{os.uname().nodename}:{machine[:32]}"
+
+
+def test_probe_reads_the_clock_and_the_kind_of_python(tmp_path: Path) -> None:
+    before_s = time.time()
+
+    facts = probe(WorkerFolders(str(tmp_path / "nni")))
+
+    assert before_s <= facts["time"] <= time.time()
+    assert facts["implementation"] == sys.implementation.name + sys.abiflags
+    assert facts["platform_tag"] == wheel_platform()
+    assert facts["free_bytes"] <= shutil.disk_usage(tmp_path).total
+
+
+def test_bundles_of_the_same_time_are_sorted_by_name(tmp_path: Path) -> None:
+    folders = WorkerFolders(str(tmp_path))
+    folders.open()
+    for name in ("b", "c", "a"):
+        folders.bundle(name).mkdir()
+        os.utime(folders.bundle(name), (1000, 1000))
+
+    assert probe(folders)["bundles"] == ["a", "b", "c"]

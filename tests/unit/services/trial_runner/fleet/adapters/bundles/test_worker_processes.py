@@ -1,6 +1,7 @@
 """Processes of a worker: identities, marks, signals."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -87,3 +88,43 @@ def test_number_that_no_process_has_does_not_run(pid: int) -> None:
     assert has_ended(pid, started)
     assert runs(os.getpid(), started)
     assert not has_ended(os.getpid(), started)
+
+
+def test_process_whose_name_looks_like_fields_is_known(tmp_path: Path) -> None:
+    program = tmp_path / "a) Z 1"
+    program.symlink_to(shutil.which("sleep") or "")
+    with subprocess.Popen(["sleep", "600"], executable=program) as process:
+        started = start_time(process.pid)
+        mine = start_time(os.getpid()) or 0
+        process.kill()
+
+    # Ticks since boot: it began after this process.
+    assert started is not None
+    assert started >= mine > 0
+
+
+def test_wait_ends_when_its_condition_holds() -> None:
+    results = iter([False, False, True])
+
+    assert wait_until(lambda: next(results), 30)
+
+
+def test_process_that_is_gone_gets_no_signal() -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+
+    send_signal(gone.pid, 1, signal.SIGTERM)
+    assert start_time(gone.pid) is None
+
+
+def test_processes_of_another_folder_are_not_marked(
+    process: "subprocess.Popen[bytes]", tmp_path: Path
+) -> None:
+    """One folder's name begins with that of the other."""
+    assert marked(Path(str(tmp_path)[:-1])) == []
+    assert marked(Path(f"{tmp_path}1")) == []
+    assert marked(tmp_path) == [(process.pid, start_time(process.pid))]
+
+
+def test_nothing_is_left_of_an_agent_without_processes(tmp_path: Path) -> None:
+    assert kill_marked(tmp_path, 0)

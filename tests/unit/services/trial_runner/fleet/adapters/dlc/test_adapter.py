@@ -268,3 +268,54 @@ def test_status_of_a_job_is_the_phase_of_its_agent(
 
 def test_job_of_no_workspace_names_none() -> None:
     assert "WorkspaceId" not in job_of(parse_options({}), NAME)
+
+
+def test_job_of_an_agent_is_this_one() -> None:
+    options = parse_options(
+        {
+            "image": "i", "ecsSpec": "e", "nasDataSourceId": "d", "type": "Master",
+            "containerStorageMountPoint": "/a b", "python": "/opt/a python", "workspaceId": "w",
+        }
+    )  # fmt: skip
+
+    file = f"'/a b/nni-agents-{INSTALLATION}/{NAME}/settings.json'"
+    assert job_of(options, NAME) == {
+        "DisplayName": str(NAME),
+        "JobType": "TFJob",
+        "JobSpecs": [{"Type": "Master", "Image": "i", "PodCount": 1, "EcsSpec": "e"}],
+        "DataSources": [{"DataSourceId": "d", "MountPath": "/a b"}],
+        "UserCommand": (
+            'folder="$HOME/.nni-agent"\n'
+            'mkdir -p -m 700 "$folder"\n'
+            f'(umask 077; cat {file} >"$folder/settings.json") && rm -f {file}\n'
+            "exec '/opt/a python' -P -m svc_trial_runner --settings"
+            ' "$folder/settings.json"\n'
+        ),
+        "WorkspaceId": "w",
+    }
+
+
+@pytest.mark.parametrize(
+    ("statuses", "phase"),
+    [
+        (("Creating", "Queuing", "Bidding"), AgentPhase.PENDING),
+        (("EnvPreparing", "SanityChecking", "Restarting"), AgentPhase.STARTING),
+        (("Running", "Stopping"), AgentPhase.RUNNING),
+        (("Succeeded", "Failed", "Stopped", "SucceededReserving", "FailedReserving"),
+         AgentPhase.ENDED),
+    ],
+)  # fmt: skip
+def test_each_status_of_the_service_has_a_phase(
+    statuses: tuple[str, ...], phase: AgentPhase
+) -> None:
+    assert {platform_agent(NAME, {"Status": status}).phase for status in statuses} == {phase}
+
+
+def test_code_and_message_of_a_wait_are_shown_behind_its_status() -> None:
+    job = {"Status": "Queuing", "ReasonCode": "NoStock", "ReasonMessage": "none is free"}
+
+    assert platform_agent(NAME, job).reason == "Queuing: NoStock: none is free"
+
+
+async def test_capacity_is_that_of_the_service(server: DlcServer, tmp_path: Path) -> None:
+    assert await adapter_of(server, tmp_path).capacity() is None

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -182,3 +184,77 @@ def test_job_that_is_not_over_cannot_be_deleted() -> None:
 
         with pytest.raises(DlcRefusalError, match="is not over"):
             api.delete(job)
+
+
+class _Recorder(BaseHTTPRequestHandler):
+    requests: ClassVar[list[tuple[str, str, dict[str, str], bytes]]] = []
+
+    def _record(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.requests.append((self.command, self.path, headers, body))
+        content = b'{"JobId": "1", "Jobs": []}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = _record  # noqa: N815 - name of http.server
+    do_POST = _record  # noqa: N815 - name of http.server
+    do_DELETE = _record  # noqa: N815 - name of http.server
+
+    def log_message(self, *args: object) -> None:
+        """Log nothing."""
+
+
+def test_requests_have_action_version_path_and_hash_of_the_content() -> None:
+    _Recorder.requests.clear()
+    server = HTTPServer(("127.0.0.1", 0), _Recorder)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    api = DlcApi(DlcOptions(endpoint=address, key_id="id", workspace="w"), "secret")
+    try:
+        assert api.jobs("nni a") == []
+        api.submit({"DisplayName": "a"})
+        api.stop("a/b")
+        api.delete("c")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+    assert [(method, path, body) for method, path, _, body in _Recorder.requests] == [
+        (
+            "GET",
+            (
+                "/api/v1/jobs?DisplayName=nni%20a&Order=desc&PageNumber=1&PageSize=50"
+                "&SortBy=GmtCreateTime&WorkspaceId=w"
+            ),
+            b"",
+        ),
+        ("POST", "/api/v1/jobs", b'{"DisplayName": "a"}'),
+        ("POST", "/api/v1/jobs/a%2Fb/stop", b""),
+        ("DELETE", "/api/v1/jobs/c", b""),
+    ]
+    headers = [one for _, _, one, _ in _Recorder.requests]
+    assert [one["x-acs-action"] for one in headers] == [
+        "ListJobs", "CreateJob", "StopJob", "DeleteJob"
+    ]  # fmt: skip
+    assert {one["x-acs-version"] for one in headers} == {"2020-12-03"}
+    assert [one.get("content-type") for one in headers] == [None, "application/json", None, None]
+    for _, _, one, body in _Recorder.requests:
+        assert one["x-acs-content-sha256"] == hashlib.sha256(body).hexdigest()
+        assert one["authorization"].startswith("ACS3-HMAC-SHA256 Credential=id,SignedHeaders=")
+        assert "secret" not in str(one)
+    assert len({one["x-acs-signature-nonce"] for one in headers}) == 4
+    assert all(
+        re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one["x-acs-date"]) for one in headers
+    )
+
+
+def test_address_where_nothing_listens_is_named() -> None:
+    api = DlcApi(DlcOptions(endpoint="http://127.0.0.1:1", key_id="id"), "secret")
+
+    with pytest.raises(PlatformError, match=r"PAI-DLC at http://127\.0\.0\.1:1 cannot be reached"):
+        api.jobs("nni-")

@@ -109,3 +109,35 @@ def test_one_pod_and_another_endpoint_are_allowed() -> None:
     section = {**SECTION, "podCount": 1, "endpoint": "https://pai-dlc-vpc.example.org"}
 
     assert option_problems(section, SECRETS) == []
+
+
+def test_all_options_of_a_section_are_read() -> None:
+    options = parse_options({**SECTION, "endpoint": " https://a// ", "reuseMode": False})
+
+    assert (options.image, options.instance_type, options.region) == (
+        "i", "ecs.c6.large", "cn-hangzhou"
+    )  # fmt: skip
+    assert (options.data_source, options.key_id) == ("d", "id")
+    assert (options.endpoint, options.agent.reuse_mode) == ("https://a", False)
+    assert (LOCAL_FOLDER, CONTAINER_FOLDER) == ("/home/admin/workspace/", "/root/data/")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "remedy"),
+    [
+        ({"jobType": "x"}, "must be one of TFJob, PyTorchJob", ""),
+        ({"podCount": 2},
+         "must be 1: a pod is an agent, and trials over several pods are not supported",
+         "use maxAgents"),
+        ({"region": "-a"}, "must be the id of a region, such as cn-hangzhou", ""),
+        ({"region": "a_b"}, "must be the id of a region, such as cn-hangzhou", ""),
+        ({"endpoint": "http://a"}, "must be https://host", ""),
+        ({"localStorageMountPoint": "a"}, "must be an absolute path", ""),
+        ({"ecsSpec": 7}, "must be given", ""),
+        ({"accessKeyId": ""}, "must be given", ""),
+    ],
+)  # fmt: skip
+def test_broken_rule_is_explained(changes: dict[str, Any], rule: str, remedy: str) -> None:
+    (problem,) = option_problems({**SECTION, **changes}, SECRETS)
+
+    assert (problem.rule, problem.remedy) == (rule, remedy)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,26 @@ def test_settings_may_be_written_again(tmp_path: Path) -> None:
 
     file = tmp_path / "nni-agents-0123abcd" / "a-1" / "settings.json"
     assert file.read_bytes() == b'{"slots": 2}'
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
+def test_mount_that_may_not_be_written_to_is_a_problem(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+
+    assert SettingsFolder(str(tmp_path), "0123abcd").problem() == (
+        "must be a folder that you may write to"
+    )
+    tmp_path.chmod(0o700)
+
+
+def test_names_are_sorted(tmp_path: Path) -> None:
+    folder = SettingsFolder(str(tmp_path), "0123abcd")
+    for name in ("b", "c", "a"):
+        folder.write(name, b"{}")
+
+    assert folder.names() == ["a", "b", "c"]
+    assert (tmp_path / "nni-agents-0123abcd").stat().st_mode & 0o777 == 0o700
+
+
+def test_mount_without_a_slash_at_its_end_is_the_same() -> None:
+    assert path_in_container("/data", "i", "a") == path_in_container("/data/", "i", "a")

@@ -37,3 +37,20 @@ def test_parameters_are_sorted_and_encoded() -> None:
 
 def test_key_does_not_show_its_secret() -> None:
     assert "hidden" not in repr(AccessKey("id", "hidden"))
+
+
+def test_values_of_headers_are_signed_without_blanks_around_them() -> None:
+    key = AccessKey("id", "secret")
+    headers = {"x-acs-content-sha256": EMPTY, "host": "a"}
+
+    first = authorization(key, "GET", "/", {}, headers)
+
+    assert authorization(key, "GET", "/", {}, {**headers, "host": " a "}) == first
+    others = [
+        authorization(AccessKey("id", "other"), "GET", "/", {}, headers),
+        authorization(key, "POST", "/", {}, headers),
+        authorization(key, "GET", "/a", {}, headers),
+        authorization(key, "GET", "/", {"a": "b"}, headers),
+        authorization(key, "GET", "/", {}, {**headers, "host": "b"}),
+    ]
+    assert len({first, *others}) == 6

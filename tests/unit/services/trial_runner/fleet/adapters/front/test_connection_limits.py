@@ -85,3 +85,30 @@ def test_handshakes_at_once_are_forty_of_an_address_and_two_hundred_in_all() -> 
 
     assert admitted[:41] == [True] * 40 + [False]
     assert sum(admitted) == 200
+
+
+def test_limits_of_one_client_are_counted_apart_from_those_of_others() -> None:
+    counts = ConnectionCounts(ConnectionLimits(4, 1, 4, 4))
+
+    assert [counts.begin(address) for address in ("a", "b", "a")] == [True, True, False]
+    counts.end("a")
+    counts.shake("a")
+    assert counts.begin("a")
+
+
+def test_connection_that_is_refused_is_not_counted() -> None:
+    counts = ConnectionCounts(ConnectionLimits(2, 2, 1, 1))
+
+    assert counts.begin("a")
+    assert not counts.begin("b")
+    counts.shake("a")
+    assert counts.begin("b")
+    counts.shake("b")
+    assert not counts.begin("c")
+
+
+@pytest.mark.parametrize(("limit", "most"), [(16_000, 3_000), (15_984, 2_997), (16_016, 3_000)])
+def test_connections_are_three_sixteenths_of_the_descriptors_up_to_three_thousand(
+    limit: int, most: int
+) -> None:
+    assert ConnectionLimits.of_descriptors(limit).connections == most

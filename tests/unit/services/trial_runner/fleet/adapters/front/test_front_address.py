@@ -161,3 +161,54 @@ def test_machine_without_a_default_route_has_the_host_of_a_pool_or_none(
 )
 def test_address_of_ipv6_is_in_brackets(host: str, written: str) -> None:
     assert bracketed(host) == written
+
+
+@pytest.mark.parametrize("host", ["a_b", "a.b-c", "127.0.0.1", "[::1]"])
+def test_host_may_have_dots_dashes_and_brackets(host: str) -> None:
+    check_host(host)
+
+
+@pytest.mark.parametrize("host", ["a\n", "[g]", "[::1", "é", "a:b:g"])
+def test_host_of_other_characters_is_refused(host: str) -> None:
+    with pytest.raises(PlatformError, match="must be a name or address without a port"):
+        check_host(host)
+
+
+def test_long_host_is_shown_by_its_first_80_characters() -> None:
+    with pytest.raises(PlatformError) as caught:
+        check_host("/" * 100)
+
+    assert caught.value.message.endswith(f"got '{'/' * 80}'")
+
+
+def test_front_that_others_reach_has_any_host() -> None:
+    endpoint = FrontEndpoint("gate.example.org:8081", "authority")
+
+    assert with_host(endpoint, "localhost").address == "localhost:8081"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8081", "[::1]:8081", "localhost:8081"])
+def test_front_on_loopback_is_for_this_machine_only(address: str) -> None:
+    endpoint = FrontEndpoint(address, "authority")
+
+    assert with_host(endpoint, "[::1]").address == "[::1]:8081"
+    with pytest.raises(PlatformError, match="listens at") as caught:
+        with_host(endpoint, "10.0.0.7")
+    assert caught.value.permanent
+
+
+def test_port_that_is_used_again_is_not_written_again(tmp_path: Path) -> None:
+    port = free_port()
+    listen("127.0.0.1", port, tmp_path).close()
+    before = (tmp_path / "port").stat()
+
+    listen("127.0.0.1", port, tmp_path).close()
+
+    assert (tmp_path / "port").stat().st_ino == before.st_ino
+
+
+def test_interface_that_this_machine_does_not_have_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PlatformError, match="cannot use any port from 8081 on") as caught:
+        listen("::1%no-such-interface", 0, tmp_path)
+
+    assert caught.value.remedy == "set NNI_FRONT_PORT"

@@ -140,3 +140,103 @@ def test_greeting_asks_for_no_encryption_and_names_no_other_server() -> None:
 def test_server_that_is_no_bus_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError, match=r".*"):
         plain_greeting(line)
+
+
+class Bus:
+    """Server that greets like a bus, and counts its clients."""
+
+    def __init__(self, greeting: bytes = b'INFO {"server_id":"N"}\r\n') -> None:
+        self.greeting = greeting
+        self.clients = 0
+        self.ended = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Greet a client, and wait for its end."""
+        self.clients += 1
+        writer.write(self.greeting)
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        self.ended.set()
+
+
+async def connect_once(connector: BusConnector) -> bytes:
+    """Connect, let the server close the connection, and return the greeting."""
+    (reader, writer), greeting = await connector.connect()
+    writer.write_eof()
+    await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return greeting
+
+
+async def test_servers_of_a_bus_are_taken_in_turns() -> None:
+    buses = [Bus(), Bus()]
+    servers = [await asyncio.start_server(bus.serve, "127.0.0.1", 0) for bus in buses]
+    ports = [server.sockets[0].getsockname()[1] for server in servers]
+    connector = BusConnector(", ".join(f"nats://127.0.0.1:{port}" for port in ports), None)
+
+    async with asyncio.timeout(30):
+        greetings = [await connect_once(connector) for _ in range(4)]
+        for bus, server in zip(buses, servers, strict=True):
+            server.close()
+            await bus.ended.wait()
+
+    assert greetings == [b'INFO {"server_id":"N"}\r\n'] * 4
+    assert [bus.clients for bus in buses] == [2, 2]
+
+
+async def test_connection_to_a_server_that_is_no_bus_is_closed_and_the_reason() -> None:
+    odd = Bus(b"HTTP/1.1 400\r\n")
+    server = await asyncio.start_server(odd.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    connector = BusConnector(f"nats://127.0.0.1:{free_port()},nats://127.0.0.1:{port}", None)
+
+    with pytest.raises(UnavailableError) as caught:
+        await connector.connect()
+    # The error has a traceback, whose frames keep the streams: nothing else closes them.
+    await asyncio.wait_for(odd.ended.wait(), 30)
+    server.close()
+
+    assert caught.value.message == (
+        f"no server of the bus can be reached (127.0.0.1:{port}: the server is no bus)"
+    )
+
+
+async def test_manager_that_is_away_is_named() -> None:
+    port = free_port()
+
+    with pytest.raises(UnavailableError, match=f"the manager at 127.0.0.1:{port} cannot be reach"):
+        await ManagerConnector(Address("127.0.0.1", port), None).connect()
+
+
+async def test_connection_to_a_manager_has_no_greeting() -> None:
+    manager = Bus(b"")
+    server = await asyncio.start_server(manager.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+
+    (_, writer), greeting = await ManagerConnector(Address("127.0.0.1", port), None).connect()
+    writer.close()
+    await asyncio.wait_for(manager.ended.wait(), 30)
+    server.close()
+
+    assert greeting == b""
+
+
+@pytest.mark.parametrize(
+    "name", ["tls_required", "tls_available", "tls_verify", "connect_urls", "ip", "client_ip"]
+)
+def test_field_of_a_direct_connection_is_not_in_the_greeting(name: str) -> None:
+    line = f'INFO {{"{name}": 1, "port": 4222}}\r\n'.encode()
+
+    assert plain_greeting(line) == b'INFO {"port":4222}\r\n'
+
+
+async def test_relay_that_was_never_started_is_closed() -> None:
+    relay = Relay(ManagerConnector(Address("127.0.0.1", 9), None))
+    before = len(asyncio.all_tasks())
+
+    await relay.aclose()
+    await relay.aclose()
+
+    assert len(asyncio.all_tasks()) == before

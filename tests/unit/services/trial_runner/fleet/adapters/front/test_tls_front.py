@@ -171,3 +171,65 @@ async def test_added_route_is_served_from_the_next_opening_on(tmp_path: Path) ->
         assert await reader.read() == b"127.0.0.1"
 
         writer.close()
+
+
+async def until_asleep(clock: ManualClock) -> None:
+    """Wait until the front waits for its next renewal."""
+    while not clock.sleepers:  # noqa: ASYNC110 - a clock has no event, and a thread works meanwhile
+        await asyncio.sleep(0)
+
+
+async def test_open_front_renews_its_certificate_by_itself(tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    async with tls_front(tmp_path, {}, FEW, clock) as front, asyncio.timeout(30):
+        await front.open_for("exp-a/joined")
+        before = front.certificate
+        assert before is not None
+        await until_asleep(clock)
+        clock.step(before.expires_at.timestamp() - clock.now().timestamp() - 7 * 3600)
+
+        clock.advance(6 * 3600 - 1)
+        await asyncio.sleep(0)
+        early = front.certificate
+        clock.advance(1)
+        await until_asleep(clock)
+
+        assert early is before
+        assert front.certificate is not None
+        assert front.certificate.expires_at > before.expires_at
+
+
+async def test_failed_renewal_is_tried_again(tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    later_s = 8000 * 24 * 3600.0  # beyond the time of the authority: another one is refused
+    async with tls_front(tmp_path, {}, FEW, clock) as front, asyncio.timeout(30):
+        await front.open_for("exp-a/joined")
+        before = front.certificate
+        assert before is not None
+        await until_asleep(clock)
+        clock.step(later_s)
+        clock.advance(6 * 3600)
+        await until_asleep(clock)
+        failed = front.certificate
+
+        clock.step(60 * 24 * 3600.0 - later_s)
+        clock.advance(6 * 3600)
+        await until_asleep(clock)
+
+        assert failed is before
+        assert front.certificate is not None
+        assert front.certificate.expires_at > before.expires_at
+
+
+async def test_front_has_no_endpoint_after_it_was_closed_twice(tmp_path: Path) -> None:
+    async with tls_front(tmp_path, {}) as front:
+        assert front.endpoint is None
+        assert front.certificate is None
+        await front.open_for("exp-a/joined")
+        certificate = front.certificate
+
+        await front.aclose()
+        await front.aclose()
+
+        assert front.endpoint is None
+        assert front.certificate is certificate

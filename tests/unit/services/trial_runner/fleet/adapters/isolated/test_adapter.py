@@ -1,5 +1,6 @@
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,77 @@ async def test_closed_adapter_starts_no_child(tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="closed"):
         await adapter.agents()
     assert adapter.child_pid is None
+
+
+async def test_child_that_cannot_open_its_adapter_is_started_after_a_back_off(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    clock.advance(100.0)
+    command = (sys.executable, "-S", "-c", "raise SystemExit(4)")
+    context = local_context(tmp_path, INSTALLATION, POOL)
+    adapter = IsolatedAdapter(context, command, clock)
+    for _ in range(2):
+        with pytest.raises(PlatformError, match=r"platform local: its process ended .* code 4"):
+            await adapter.agents()
+
+    with pytest.raises(PlatformError, match="2 times in a row") as caught:
+        await adapter.agents()
+
+    assert caught.value.remedy == "the log of the fleet says why"
+    assert adapter.child_pid is None
+    await adapter.aclose()
+
+
+async def test_check_and_clean_up_of_a_restarted_child_need_no_preparation(tmp_path: Path) -> None:
+    adapter = faulty_adapter(tmp_path, INSTALLATION, POOL)
+    try:
+        await adapter.prepare()
+        assert adapter.child_pid is not None
+        os.kill(adapter.child_pid, signal.SIGKILL)
+        await adapter.wait_changed()
+
+        await adapter.check()
+        await adapter.leftovers()
+        await adapter.clean_rest()
+
+        unprepared = tmp_path / f"prepared-{adapter.child_pid}"
+        assert not unprepared.exists()
+        await adapter.capacity()
+        assert unprepared.exists()
+        unprepared.unlink()
+        await adapter.capacity()
+        assert not unprepared.exists()  # once for each child
+    finally:
+        await adapter.aclose()
+
+
+async def test_child_is_not_prepared_before_the_adapter_was(tmp_path: Path) -> None:
+    adapter = faulty_adapter(tmp_path, INSTALLATION, POOL)
+    try:
+        await adapter.capacity()
+
+        assert not (tmp_path / f"prepared-{adapter.child_pid}").exists()
+    finally:
+        await adapter.aclose()
+
+
+async def test_wait_for_changes_without_a_child_ends_at_once(tmp_path: Path) -> None:
+    adapter = faulty_adapter(tmp_path, INSTALLATION, POOL)
+
+    await adapter.wait_changed()
+
+    assert adapter.child_pid is None
+    await adapter.aclose()
+
+
+async def test_child_ends_with_its_adapter(tmp_path: Path) -> None:
+    adapter = faulty_adapter(tmp_path, INSTALLATION, POOL)
+    await adapter.capacity()
+    pid = adapter.child_pid
+    assert pid is not None
+
+    await adapter.aclose()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

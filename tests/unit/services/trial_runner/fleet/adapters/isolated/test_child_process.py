@@ -162,3 +162,26 @@ async def test_end_by_the_first_signal_is_named() -> None:
     with pytest.raises(PlatformError, match=r"killed by signal 1 \("):
         await child.call("agents")
     await child.aclose()
+
+
+FAMILY = """\
+import subprocess, sys, time
+trial = subprocess.Popen(["sleep", "600"])
+with open(sys.argv[1], "w") as pipe:
+    pipe.write(str(trial.pid))
+time.sleep(600)
+"""
+
+
+async def test_processes_of_a_killed_child_are_killed_as_well(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    child = await ChildProcess.start((sys.executable, "-S", "-c", FAMILY, str(pipe)), refuse)
+    grandchild = os.pidfd_open(int(await asyncio.to_thread(pipe.read_text)))
+
+    child.kill()
+
+    readable, _, _ = await asyncio.to_thread(select.select, [grandchild], [], [], 30)
+    os.close(grandchild)
+    assert readable
+    await child.aclose()

@@ -244,3 +244,61 @@ async def test_message_of_64_mebibytes_is_waited_for() -> None:
 
     await asyncio.wait_for(running, 30)
     await caller.aclose()
+
+
+async def test_call_that_is_cancelled_in_one_piece_with_its_request_gets_a_response() -> None:
+    """Its task has not begun at that time."""
+    ended = asyncio.Event()
+
+    async def wait(method: str, params: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    end, other = socket.socketpair()
+    handler = await Peer.open(end, wait)
+    reader, writer = await asyncio.open_unix_connection(sock=other)
+    requests: list[dict[str, Any]] = [
+        {"id": 7, "method": "launch", "params": None},
+        {"cancel": 7},
+    ]
+    contents = [json.dumps(request).encode() for request in requests]
+    writer.write(b"".join(len(content).to_bytes(4) + content for content in contents))
+    running = asyncio.create_task(handler.run())
+
+    async with asyncio.timeout(30):
+        length = int.from_bytes(await reader.readexactly(4))
+        response = json.loads(await reader.readexactly(length))
+
+    assert response == {
+        "id": 7,
+        "error": {"message": "the call was cancelled", "remedy": "", "permanent": False},
+    }
+    assert ended.is_set()
+    await handler.aclose()
+    writer.close()
+    await running
+
+
+async def test_calls_are_numbered_from_one_and_each_gets_its_own_response() -> None:
+    own, other = socket.socketpair()
+    caller = await Peer.open(own, echo)
+    running = asyncio.create_task(caller.run())
+    reader, writer = await asyncio.open_unix_connection(sock=other)
+    calls = [asyncio.create_task(caller.call(name)) for name in ("first", "second")]
+    requests = []
+    async with asyncio.timeout(30):
+        for _ in calls:
+            length = int.from_bytes(await reader.readexactly(4))
+            requests.append(json.loads(await reader.readexactly(length)))
+        for request in reversed(requests):
+            content = json.dumps({"id": request["id"], "result": request["method"]}).encode()
+            writer.write(len(content).to_bytes(4) + content)
+
+        assert await asyncio.gather(*calls) == ["first", "second"]
+
+    assert [request["id"] for request in requests] == [1, 2]
+    writer.close()
+    await running
+    await caller.aclose()

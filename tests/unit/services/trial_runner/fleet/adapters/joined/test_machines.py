@@ -126,3 +126,46 @@ def test_end_without_a_change_writes_nothing(tmp_path: Path, numbers: list[int])
 
     # A file is replaced when it is written.
     assert os.path.samestat((tmp_path / "joined/machines.json").stat(), before)
+
+
+@pytest.mark.parametrize("text", ["{}", '""', "null", '"abc"', '{"a": 1}'])
+def test_file_that_is_no_list_is_damaged(tmp_path: Path, text: str) -> None:
+    for name in ("machines.json", "expired-invitations.json"):
+        (tmp_path / name).write_text(text)
+    file = MachineFile(tmp_path)
+
+    with pytest.raises(PlatformError, match="the record of the machines that have joined is damag"):
+        file.read()
+    with pytest.raises(PlatformError, match="is damaged: it must be a list"):
+        file.expired()
+
+
+def test_file_that_cannot_be_read_is_an_error_with_its_name(tmp_path: Path) -> None:
+    for name in ("machines.json", "expired-invitations.json"):
+        (tmp_path / name).mkdir()
+    file = MachineFile(tmp_path)
+
+    with pytest.raises(PlatformError, match=r"cannot read .*machines\.json: Is a directory"):
+        file.read()
+    with pytest.raises(PlatformError, match=r"cannot read .*expired-invitations\.json: Is a dir"):
+        file.expired()
+
+
+def test_machine_that_has_ended_is_not_revived_by_the_end_of_another(tmp_path: Path) -> None:
+    file = MachineFile(tmp_path / "joined")
+    file.put(ONE)
+    file.put(TWO)
+
+    file.end([1])
+    file.end([2])
+
+    assert file.read() == [replace(ONE, ended=True), replace(TWO, ended=True)]
+
+
+def test_expired_invitations_are_sorted_in_a_private_file(tmp_path: Path) -> None:
+    MachineFile(tmp_path / "joined").put_expired(["b", "a"])
+
+    path = tmp_path / "joined" / "expired-invitations.json"
+    assert path.read_text() == '[\n "a",\n "b"\n]'
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700

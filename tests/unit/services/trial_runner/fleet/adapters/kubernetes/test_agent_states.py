@@ -331,3 +331,63 @@ def test_time_of_a_repeated_event_is_that_of_its_last_repetition() -> None:
     ]
 
     assert warning_texts(events) == {"a": ["series", "last", "time", "created"]}
+
+
+def test_init_container_that_failed_is_named_before_the_others() -> None:
+    ended = pod(
+        "Failed",
+        initContainerStatuses=[state("settings", "terminated", exitCode=2, message="no\nspace")],
+        containerStatuses=[state("agent", "terminated", exitCode=1)],
+    )
+
+    assert pod_end(ended) == "container settings ended: exit code 2: no space"
+
+
+def test_reason_disruption_and_exit_of_a_pod_are_shown_together() -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "a", "message": "b"}
+    ended = pod(
+        "Failed",
+        reason="Preempted",
+        message="for others",
+        conditions=[condition],
+        containerStatuses=[state("agent", "terminated", exitCode=143, reason="Error")],
+    )
+
+    assert pod_end(ended) == ("Preempted: for others: a: b: container agent ended: exit code 143")
+
+
+def test_init_container_that_waits_is_the_reason() -> None:
+    waits = pod(
+        "Pending",
+        initContainerStatuses=[state("settings", "waiting", reason="CrashLoopBackOff")],
+        containerStatuses=[state("agent", "waiting", reason="PodInitializing")],
+    )
+
+    assert found(job(), waits) == PlatformAgent(
+        NAME, AgentPhase.PENDING, "node-1", "CrashLoopBackOff"
+    )
+
+
+@pytest.mark.parametrize("container", ["tensorflow", "pytorch", "agent"])
+def test_container_of_an_operator_is_that_of_the_agent(container: str) -> None:
+    running = pod("Running", containerStatuses=[state(container, "running")])
+
+    assert found(job(), running).phase is AgentPhase.RUNNING
+
+
+def test_pod_whose_container_ended_is_starting_until_the_pod_is_over() -> None:
+    ended = pod("Running", containerStatuses=[state("agent", "terminated", exitCode=0)])
+
+    assert found(job(), ended) == PlatformAgent(NAME, AgentPhase.STARTING, "node-1")
+
+
+def test_condition_of_the_scheduler_without_words_is_its_reason() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+
+    assert found(job(), pod("Pending", "", conditions=[condition])).reason == "SchedulingGated"
+
+
+def test_lost_node_is_named_with_what_is_known_of_it() -> None:
+    assert found(job(), pod("Unknown")) == PlatformAgent(
+        NAME, AgentPhase.RUNNING, "node-1", "node node-1 does not answer"
+    )

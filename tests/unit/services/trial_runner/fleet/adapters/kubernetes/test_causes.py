@@ -176,3 +176,82 @@ def test_value_that_is_no_text_is_not_shown() -> None:
     problem = refused_object(refusal, {"memory": 7})
 
     assert (problem.field, problem.value, problem.permanent) == ("memory", "", False)
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        ("ImagePullBackOff", "look at image, imagePullSecrets and imagePullPolicy"),
+        ("InvalidImageName", "look at image, imagePullSecrets and imagePullPolicy"),
+        ("ErrImageNeverPull", "look at image, imagePullSecrets and imagePullPolicy"),
+        ("CreateContainerConfigError: a",
+         "look at secrets: a Secret or one of its keys is missing"),
+        ("RunContainerError", "look at image, python and volumes"),
+        ("CreateContainerError", "look at image, python and volumes"),
+        ("StartError", "look at image, python and volumes"),
+        ("ContainerCannotRun", "look at image, python and volumes"),
+        ("exceeded quota: a", "lower the request or maxAgents, or ask for a larger quota"),
+        ("Insufficient cpu", "lower the request, or wait for resources that become free"),
+        ("node(s) didn't match Pod's node affinity", "look at nodeSelector and tolerations"),
+        ("had taint {a: b}", "look at nodeSelector and tolerations"),
+        ("that the pod didn't tolerate", "look at nodeSelector and tolerations"),
+        ("pod has unbound immediate PersistentVolumeClaims", "look at volumes"),
+        ("FailedAttachVolume", "look at volumes"),
+        ("violates PodSecurity",
+         "set podSecurity: restricted, and leave out what it does not allow"),
+        ('serviceaccount "a" not found', "look at serviceAccount"),
+        ("no PriorityClass with name a", "look at priorityClass"),
+        ("Evicted: the node had disk pressure", "raise ephemeralStorage"),
+        ("Pod ephemeral local storage usage exceeds", "raise ephemeralStorage"),
+        ("exec: not found: /opt/python",
+         "the image has no agent of NNI: derive it from the image of NNI's trial-runner"),
+        ("/bin/sh: python3: not found",
+         "the image has no agent of NNI: derive it from the image of NNI's trial-runner"),
+        ("words of another kind", ""),
+    ],
+)  # fmt: skip
+def test_remedy_is_that_of_the_first_known_words(words: str, remedy: str) -> None:
+    assert remedy_of(words) == remedy
+    assert explained(words) == (f"{words}; {remedy}" if remedy else words)
+
+
+@pytest.mark.parametrize(
+    ("path", "option"),
+    [
+        ("spec.tolerations[0].key", "tolerations"),
+        ("spec.priorityClassName", "priorityClass"),
+        ('no PriorityClass with name "a"', "priorityClass"),
+        ("spec.serviceAccountName", "serviceAccount"),
+        ('error looking up serviceaccount "a"', "serviceAccount"),
+        ("spec.imagePullSecrets[0]", "imagePullSecrets"),
+        ("spec.containers[0].image", "image"),
+        ("spec.containers[0].resources.limits[nvidia.com/gpu]", "gpuResource"),
+        ("spec.containers[0].resources.limits[amd.com/gpu]", "gpuResource"),
+        ("spec.containers[0].resources.limits[ephemeral-storage]", "ephemeralStorage"),
+        ("spec.containers[0].resources.limits[cpu]", "cpus"),
+        ("spec.containers[0].volumeMounts[0].mountPath", "volumes"),
+        ("spec.containers[0].env[0].name", "secrets"),
+        ("metadata.labels", "labels"),
+        ("metadata.annotations", "annotations"),
+        ("exceeded quota: team", "namespace"),
+        ('namespaces "a" not found', "namespace"),
+    ],
+)
+def test_refusal_is_about_the_option_of_its_path_or_words(path: str, option: str) -> None:
+    assert refused_field(Refusal(422, "Invalid", "no words", ("spec.odd", path))) == option
+    assert refused_field(Refusal(422, "Invalid", path)) == option
+
+
+def test_problem_of_a_refusal_has_the_words_of_the_cluster_and_the_remedy() -> None:
+    problem = refused_object(Refusal(403, "Forbidden", QUOTA), {"namespace": "team"})
+
+    assert (problem.field, problem.value) == ("namespace", "team")
+    assert problem.rule == f"is refused by the cluster: {QUOTA}"
+    assert problem.remedy == "lower the request or maxAgents, or ask for a larger quota"
+
+
+def test_failure_of_a_launch_has_the_remedy_of_its_words() -> None:
+    failure = launch_failure(AgentName("0123abcd", "exp-a", 1), Refusal(403, "Forbidden", QUOTA))
+
+    assert failure.remedy == "lower the request or maxAgents, or ask for a larger quota"
+    assert not failure.permanent

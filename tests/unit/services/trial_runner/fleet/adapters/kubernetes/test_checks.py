@@ -152,3 +152,96 @@ def test_quotas_after_one_of_some_pods_are_looked_at() -> None:
     found = broken_quotas(parse_options({"cpus": 16}), [scoped, quota(cpu="9")])
 
     assert [problem.rule for problem in found] == ["must be <= 9, as the quota team allows"]
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "names"),
+    [
+        ("cpus", "9", ("requests.cpu", "cpu", "limits.cpu")),
+        ("memory", "9Gi", ("requests.memory", "memory", "limits.memory")),
+        ("ephemeralStorage", "9Gi", ("requests.ephemeral-storage", "limits.ephemeral-storage")),
+        ("gpus", 9, ("requests.nvidia.com/gpu", "nvidia.com/gpu")),
+    ],
+)
+def test_each_name_of_a_quota_limits_its_option(
+    field: str, given: object, names: tuple[str, ...]
+) -> None:
+    for name in names:
+        (problem,) = broken_quotas(parse_options({field: given}), [quota(**{name: "8"})])
+
+        assert (problem.field, problem.value) == (field, str(given))
+        assert problem.rule == "must be <= 8, as the quota team allows"
+
+
+def test_missing_request_names_the_quota() -> None:
+    (problem,) = broken_quotas(parse_options({}), [quota(**{"limits.memory": "8Gi"})])
+
+    assert (problem.field, problem.value) == ("memory", "")
+    assert problem.rule == "must be given: the quota team of the namespace asks so"
+
+
+def test_gpus_of_another_kind_have_a_quota_of_their_own() -> None:
+    options = parse_options({"gpus": 2, "gpuResource": "amd.com/gpu"})
+
+    assert broken_quotas(options, [quota(**{"nvidia.com/gpu": "1"})]) == []
+    assert len(broken_quotas(options, [quota(**{"requests.amd.com/gpu": "1"})])) == 1
+
+
+def test_quota_without_limits_allows_all() -> None:
+    options = parse_options({"cpus": 2})
+
+    assert broken_quotas(options, [{}, {"spec": {}}, {"spec": {"hard": {}}}]) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "words"),
+    [
+        (("create", "jobs"), "create jobs"), (("delete", "jobs"), "delete jobs"),
+        (("deletecollection", "jobs"), "deletecollection jobs"), (("list", "jobs"), "list jobs"),
+        (("list", "pods"), "list pods"), (("watch", "pods"), "watch pods"),
+        (("create", "secrets"), "create secrets"), (("delete", "secrets"), "delete secrets"),
+        (("deletecollection", "secrets"), "deletecollection secrets"),
+        (("list", "secrets"), "list secrets"), (("patch", "secrets"), "patch secrets"),
+        (("list", "events"), "list events"),
+    ],
+)  # fmt: skip
+def test_each_right_that_is_needed_is_asked_for(
+    server: ApiServer, tmp_path: Path, right: tuple[str, str], words: str
+) -> None:
+    server.denied.add(right)
+
+    (problem,) = problems(server, tmp_path)
+
+    assert (problem.field, problem.value) == ("namespace", "tuning")
+    assert problem.rule == f"must be one in which you may {words}"
+    assert problem.remedy == (
+        "docs/platforms/kubernetes.md has a Role with the rights that NNI needs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"secrets": [{"name": "a"}]}, "must be a Secret of the namespace"),
+        ({"imagePullSecrets": ["a"]}, "must be a Secret of the namespace"),
+        ({"serviceAccount": "a"}, "must be a service account of the namespace"),
+        ({"priorityClass": "a"}, "must be a priority class of the cluster"),
+        ({"volumes": [{"persistentVolumeClaim": {"claimName": "a"}, "mountPath": "/a"}]},
+         "must be a claim of the namespace"),
+        ({"volumes": [{"configMap": {"name": "a"}, "mountPath": "/a"}]},
+         "must be a ConfigMap of the namespace"),
+    ],
+)  # fmt: skip
+def test_missing_object_is_named_with_its_kind(
+    server: ApiServer, tmp_path: Path, options: dict[str, Any], rule: str
+) -> None:
+    (problem,) = problems(server, tmp_path, **options)
+
+    assert (problem.rule, problem.value) == (rule, "a")
+
+
+def test_missing_namespace_has_a_remedy(server: ApiServer, tmp_path: Path) -> None:
+    (problem,) = problems(server, tmp_path, namespace="no-such")
+
+    assert problem.rule == "must be a namespace of the cluster"
+    assert problem.remedy == "kubectl create namespace no-such, or choose another one"

@@ -1,4 +1,5 @@
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,10 @@ from svc_trial_runner.fleet.adapters.kubernetes.options import parse_options
 from svc_trial_runner.fleet.domain.agents import AgentCredentials, AgentName, AgentOrder
 
 NAME = AgentName("0123abcd", "exp-a", 7)
+START_SCRIPT = """\
+if command -v tini >/dev/null 2>&1; then exec tini -- "$@"; fi
+exec "$@"
+"""
 LABELS = labels_of_pool("0123abcd", "exp-a", "kubernetes")
 
 
@@ -305,3 +310,142 @@ def test_merge_changes_the_item_of_the_same_name_alone() -> None:
 
     assert found["items"] == [{"name": "a", "x": 1}, {"name": "b", "x": 1, "y": 2}, 3, {"z": 4}]
     assert merged({"a": [1], "b": {}}, {"a": {}, "b": [1]}) == {"a": {}, "b": [1]}
+
+
+def test_job_of_an_agent_without_options_is_this_one() -> None:
+    common = {
+        "image": "nni/trial-runner:4.0",
+        "env": [{"name": "HOME", "value": "/nni/home"}],
+        "workingDir": "/nni/home",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "resources": {},
+    }
+    own = [
+        {"name": "nni-home", "mountPath": "/nni/home"},
+        {"name": "nni-settings", "mountPath": "/nni/settings"},
+    ]
+    labels = {
+        "app.kubernetes.io/managed-by": "nni",
+        "nni-installation": "0123abcd",
+        "nni-pool": "exp-a",
+        "nni-platform": "kubernetes",
+        "nni-agent": str(NAME),
+    }
+
+    assert job() == {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": str(NAME), "labels": labels, "annotations": {}},
+        "spec": {
+            "backoffLimit": 0,
+            "completions": 1,
+            "parallelism": 1,
+            "ttlSecondsAfterFinished": 86_400,
+            "template": {
+                "metadata": {"labels": labels, "annotations": {}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    "terminationGracePeriodSeconds": 30,
+                    "initContainers": [
+                        {
+                            **common,
+                            "name": "settings",
+                            "volumeMounts": [
+                                *own,
+                                {
+                                    "name": "nni-secret",
+                                    "mountPath": "/nni/secret",
+                                    "readOnly": True,
+                                },
+                            ],
+                            "command": [
+                                "/bin/sh", "-c",
+                                'umask 077 && cat "$1" >"$2" && mkdir -p "$3"', "settings",
+                                "/nni/secret/settings.json", "/nni/settings/settings.json",
+                                "/nni/home/agent",
+                            ],
+                        }
+                    ],
+                    "containers": [
+                        {
+                            **common,
+                            "name": "agent",
+                            "volumeMounts": own,
+                            "command": [
+                                "/bin/sh", "-c",
+                                START_SCRIPT,
+                                "agent", "python3", "-P", "-m", "svc_trial_runner", "--settings",
+                                "/nni/settings/settings.json",
+                            ],
+                            "envFrom": [],
+                        }
+                    ],
+                    "volumes": [
+                        {"name": "nni-home", "emptyDir": {}},
+                        {
+                            "name": "nni-settings",
+                            "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"},
+                        },
+                        {
+                            "name": "nni-secret",
+                            "secret": {"secretName": str(NAME), "defaultMode": 0o400},
+                        },
+                    ],
+                    "securityContext": {
+                        "runAsUser": 65532,
+                        "runAsGroup": 65532,
+                        "fsGroup": 65532,
+                        "fsGroupChangePolicy": "OnRootMismatch",
+                        "runAsNonRoot": True,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                },
+            },
+        },
+    }  # fmt: skip
+
+
+def test_secret_and_its_owner_are_these() -> None:
+    assert secret_manifest(NAME, {"a": "b"}, b"{}") == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": str(NAME), "labels": {"a": "b", "nni-agent": str(NAME)}},
+        "type": "Opaque",
+        "immutable": True,
+        "data": {"settings.json": "e30="},
+    }
+    assert owner_patch({"metadata": {"name": "a", "uid": "b"}}, "v2", "PyTorchJob") == {
+        "metadata": {
+            "ownerReferences": [{"apiVersion": "v2", "kind": "PyTorchJob", "name": "a", "uid": "b"}]
+        }
+    }
+
+
+def test_volumes_of_an_operator_are_mounted_behind_those_of_the_section() -> None:
+    more = (({"name": "store", "emptyDir": {}}, {"name": "store", "mountPath": "/store"}),)
+    options = replace(
+        parse_options({"volumes": [{"emptyDir": {}, "mountPath": "/data"}]}), more_volumes=more
+    )
+
+    spec = job_manifest(options, order(), LABELS, "4.0")["spec"]["template"]["spec"]
+
+    assert [one["name"] for one in spec["volumes"]][-2:] == ["volume-0", "store"]
+    assert spec["containers"][0]["volumeMounts"][-1] == {"name": "store", "mountPath": "/store"}
+
+
+@pytest.mark.parametrize(
+    ("options", "gpus", "amount"),
+    [({}, None, None), ({}, 0, None), ({}, 3, "6"), ({"gpus": 0}, 3, None), ({"gpus": 1}, 3, "1")],
+)
+def test_gpus_of_an_agent_are_those_of_its_slots_unless_given(
+    options: dict[str, Any], gpus: int | None, amount: str | None
+) -> None:
+    limits = agent(options, gpus=gpus)["resources"].get("limits", {})
+
+    assert limits.get("nvidia.com/gpu") == amount

@@ -248,3 +248,117 @@ def test_agents_have_half_a_minute_and_their_jobs_are_kept_for_a_day() -> None:
     options = parse_options({})
 
     assert (options.grace_seconds, options.ttl_seconds_after_finished) == (30, 24 * 3600)
+
+
+SOURCES_RULE = (
+    "must have exactly one of nfs, persistentVolumeClaim, hostPath, emptyDir, configMap, secret"
+)
+TEXTS = {
+    "context": "context", "namespace": "namespace", "kubeconfig": "kubeconfig", "image": "image",
+    "imagePullPolicy": "image_pull_policy", "cpus": "cpus", "memory": "memory",
+    "ephemeralStorage": "ephemeral_storage", "gpuResource": "gpu_resource",
+    "priorityClass": "priority_class", "queue": "queue", "serviceAccount": "service_account",
+    "podSecurity": "pod_security", "python": "python", "pythonPath": "python_path",
+}  # fmt: skip
+NUMBERS = {
+    "gpus": "gpus", "runAsUser": "run_as_user", "graceSeconds": "grace_seconds",
+    "ttlSecondsAfterFinished": "ttl_seconds_after_finished",
+}  # fmt: skip
+MAPPINGS = {
+    "nodeSelector": "node_selector", "podTemplate": "pod_template", "labels": "labels",
+    "annotations": "annotations",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "field"), TEXTS.items())
+def test_text_is_read_into_its_option(name: str, field: str) -> None:
+    assert getattr(parse_options({name: "a"}), field) == "a"
+    assert [one.rule for one in option_problems({name: ["a"]})] == ["must be text"]
+
+
+@pytest.mark.parametrize(("name", "field"), NUMBERS.items())
+def test_number_is_read_into_its_option(name: str, field: str) -> None:
+    assert getattr(parse_options({name: 7}), field) == 7
+    assert [one.rule for one in option_problems({name: -1})] == [
+        "must be a whole number of at least 0"
+    ]
+
+
+@pytest.mark.parametrize(("name", "field"), MAPPINGS.items())
+def test_mapping_is_read_into_its_option(name: str, field: str) -> None:
+    assert getattr(parse_options({name: {"a": {}}}), field) == {"a": {}}
+    assert [one.rule for one in option_problems({name: 7})] == [
+        "must be a mapping of names to values"
+    ]
+
+
+@pytest.mark.parametrize("name", ["inCluster", "reuseMode"])
+def test_flag_is_true_or_false(name: str) -> None:
+    assert [one.rule for one in option_problems({name: 1})] == ["must be true or false"]
+
+
+@pytest.mark.parametrize("name", ["volumes", "secrets", "tolerations"])
+def test_list_of_mappings_is_one(name: str) -> None:
+    assert option_problems({name: [{}, 7]})[0].rule == "must be a list of mappings"
+
+
+@pytest.mark.parametrize("name", ["imagePullSecrets", "setupLines"])
+def test_list_of_texts_is_one(name: str) -> None:
+    assert [one.rule for one in option_problems({name: [7]})] == ["must be a list of texts"]
+
+
+@pytest.mark.parametrize(
+    ("options", "rule", "remedy"),
+    [
+        ({"imagePullPolicy": "No"}, "must be one of Always, IfNotPresent, Never", ""),
+        ({"podSecurity": "no"}, "must be restricted or none", ""),
+        ({"runAsUser": 0}, "must not be 0, which is root",
+         "choose another user, or podSecurity: none"),
+        ({"graceSeconds": 3}, "must be >= 4 and <= 120", ""),
+        ({"memory": "1m"},
+         "must be at least 16Mi: a number without unit is bytes, and m are thousandths",
+         "16Gi are 16 gibibytes"),
+        ({"cpus": "two"}, "must be a quantity of Kubernetes, such as 2, 500m or 16Gi", ""),
+        ({"volumes": [{"mountPath": "/a"}]}, SOURCES_RULE, "others go into podTemplate"),
+        ({"volumes": [{**NFS, "odd": 1}]}, "is not known", "is it misspelled?"),
+        ({"volumes": [{"emptyDir": 1, "mountPath": "/a"}]}, "must be a mapping",
+         "the fields are those of Kubernetes; without any, write {}"),
+        ({"volumes": [{**NFS, "mountPath": "/nni/a"}]},
+         "must not be in /nni, which is the agent's", ""),
+        ({"secrets": [{"name": "_"}]}, "must be the name of a Secret of the namespace", ""),
+        ({"secrets": [{"name": "a", "env": "1A", "key": "b"}]},
+         "must be the name of a variable", ""),
+    ],
+)  # fmt: skip
+def test_broken_rule_is_explained(options: dict[str, Any], rule: str, remedy: str) -> None:
+    (problem,) = option_problems(options)
+
+    assert (problem.rule, problem.remedy) == (rule, remedy)
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["trials", "team/trials", "a-b/c.d_e:1", "registry:5000/a", "Registry.example.org/a:v1",
+     "a:" + "b" * 128, "a@sha256:" + "0" * 64],
+)  # fmt: skip
+def test_name_of_an_image_is_accepted(image: str) -> None:
+    assert option_problems({"image": image}) == []
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["trials:", "/trials", "a//b:", "a:" + "b" * 129, "a@sha256:" + "0" * 63, "a\n", "a:-1",
+     "https://registry/a"],
+)  # fmt: skip
+def test_name_of_an_image_that_no_registry_has_is_refused(image: str) -> None:
+    assert fields({"image": image}) == ["image"]
+
+
+@pytest.mark.parametrize("name", ["a.b-c", "a" * 253, "1"])
+def test_name_of_an_object_is_accepted(name: str) -> None:
+    assert option_problems({"serviceAccount": name, "queue": name, "priorityClass": name}) == []
+
+
+@pytest.mark.parametrize("name", ["a.", "-a", "a" * 254, "A", "a\n"])
+def test_name_that_no_object_has_is_refused(name: str) -> None:
+    assert fields({"priorityClass": name}) == ["priorityClass"]

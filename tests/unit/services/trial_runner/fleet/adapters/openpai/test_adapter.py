@@ -379,3 +379,55 @@ async def test_failed_job_whose_details_are_refused_has_ended_without_a_reason(
     (agent,) = await adapter.agents()
 
     assert (agent.phase, agent.reason) == (AgentPhase.ENDED, "")
+
+
+@pytest.mark.parametrize(
+    ("states", "phase"),
+    [
+        (("RUNNING", "STOPPING"), AgentPhase.RUNNING),
+        (("STOPPED", "SUCCEEDED"), AgentPhase.ENDED),
+    ],
+)
+async def test_each_state_of_openpai_has_a_phase(
+    server: OpenpaiServer, tmp_path: Path, states: tuple[str, ...], phase: AgentPhase
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+
+    for state in states:
+        server.summaries[str(NAME)]["state"] = state
+        (agent,) = await adapter.agents()
+        assert agent.phase is phase
+
+
+async def test_agents_are_listed_in_the_order_of_their_numbers(
+    server: OpenpaiServer, tmp_path: Path
+) -> None:
+    adapter = adapter_of(server, tmp_path)
+    await adapter.prepare()
+    await adapter.launch([agent_order(agent_name(number)) for number in (10, 2, 1)])
+
+    assert [agent.name.number for agent in await adapter.agents()] == [1, 2, 10]
+    assert await adapter.capacity() is None
+
+
+async def test_job_that_waits_names_its_virtual_cluster(
+    server: OpenpaiServer, tmp_path: Path
+) -> None:
+    server.waits = True
+    adapter = adapter_of(server, tmp_path)
+    await launched(adapter)
+    server.summaries[str(NAME)]["virtualCluster"] = "gpus"
+
+    (agent,) = await adapter.agents()
+
+    assert agent.reason == "WAITING in the virtual cluster gpus"
+
+
+def test_words_of_an_end_are_joined_in_one_line() -> None:
+    status = {
+        "appExitSpec": {"phrase": "A"}, "appExitTriggerMessage": "b\n c",
+        "appExitDiagnostics": "d", "appExitCode": 7,
+    }  # fmt: skip
+
+    assert end_words(JsonPart("OpenPAI", status, "jobStatus")) == "A: b c: d"

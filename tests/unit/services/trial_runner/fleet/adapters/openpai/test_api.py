@@ -249,3 +249,47 @@ def test_refusal_has_the_code_if_there_is_one(job: str, code: str) -> None:
             api.job_status(job)
 
     assert caught.value.code == code
+
+
+class _Paths(BaseHTTPRequestHandler):
+    requests: ClassVar[list[tuple[str, str, str | None, bytes]]] = []
+
+    def _record(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.requests.append((self.command, self.path, self.headers["Authorization"], body))
+        content = b'{"data": [], "jobStatus": {}, "storages": [{"name": "a"}]}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = _record  # noqa: N815 - name of http.server
+    do_POST = _record  # noqa: N815 - name of http.server
+    do_PUT = _record  # noqa: N815 - name of http.server
+
+    def log_message(self, *args: object) -> None:
+        """Log nothing."""
+
+
+def test_requests_have_the_paths_of_the_api_and_the_token() -> None:
+    _Paths.requests.clear()
+    with served(_Paths) as address:
+        api = OpenpaiApi(OpenpaiOptions(host=address, username="a b"), "secret")
+        assert api.jobs("0123abcd") == []
+        api.job_status("a/b")
+        api.submit({"b": 1, "a": 2})
+        api.stop("c")
+        api.virtual_cluster("d/e")
+        assert api.storages() == ["a"]
+
+    paths = [(method, path, body) for method, path, _, body in _Paths.requests]
+    base = "/rest-server/api/v2"
+    assert paths == [
+        ("GET", f"{base}/jobs?username=a+b&keyword=nni-0123abcd-", b""),
+        ("GET", f"{base}/jobs/a%20b~a%2Fb", b""),
+        ("POST", f"{base}/jobs", b"b: 1\na: 2\n"),
+        ("PUT", f"{base}/jobs/a%20b~c/executionType", b'{"value": "STOP"}'),
+        ("GET", f"{base}/virtual-clusters/d%2Fe", b""),
+        ("GET", f"{base}/storages", b""),
+    ]
+    assert {token for _, _, token, _ in _Paths.requests} == {"Bearer secret"}

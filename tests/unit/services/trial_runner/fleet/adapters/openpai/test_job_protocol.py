@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 from typing import Any
 
 import pytest
@@ -147,3 +148,59 @@ def test_secrets_and_defaults_of_a_given_job_stay() -> None:
 
     assert found["secrets"]["data"] == "x"
     assert found["defaults"] == {"a": 1, "virtualCluster": "c"}
+
+
+def test_job_of_an_agent_without_options_is_this_one() -> None:
+    assert job() == {
+        "protocolVersion": 2,
+        "name": str(agent_name(1)),
+        "type": "job",
+        "jobRetryCount": 0,
+        "prerequisites": [
+            {"name": "nni_image", "type": "dockerimage", "uri": "nni/trial-runner:4.0"}
+        ],
+        "secrets": {"nni_settings": base64.b64encode(SETTINGS).decode()},
+        "taskRoles": {
+            "agent": {
+                "instances": 1,
+                "completion": {"minFailedInstances": 1, "minSucceededInstances": 1},
+                "taskRetryCount": 0,
+                "dockerImage": "nni_image",
+                "resourcePerInstance": {"cpu": 2, "memoryMB": 8192, "gpu": 0},
+                "commands": [
+                    'mkdir -p -m 700 "$HOME/.nni-agent"',
+                    (
+                        "(umask 077; printf %s '<% $secrets.nni_settings %>' | base64 -d"
+                        ' >"$HOME/.nni-agent"/settings.json)'
+                    ),
+                    (
+                        "exec python3 -P -m svc_trial_runner --settings"
+                        ' "$HOME/.nni-agent"/settings.json'
+                    ),
+                ],
+            }
+        },
+        "extras": {"submitFrom": "nni"},
+    }
+
+
+def test_interpreter_with_a_blank_is_one_word() -> None:
+    role = job(python="/opt/a python")["taskRoles"]["agent"]
+
+    assert role["commands"][-1].startswith("exec '/opt/a python' -P -m svc_trial_runner ")
+
+
+def test_given_job_is_not_changed() -> None:
+    before = copy.deepcopy(PROTOCOL)
+
+    job(openpaiConfig=PROTOCOL, dockerImage="team/trials:3", storageConfigName="data")
+
+    assert before == PROTOCOL
+
+
+def test_gpus_of_no_trial_are_none() -> None:
+    protocol = {"taskRoles": {"worker": {"resourcePerInstance": {"gpu": 4}}}}
+
+    found = job(gpus=0, openpaiConfig=protocol)["taskRoles"]["worker"]
+
+    assert found["resourcePerInstance"]["gpu"] == 0

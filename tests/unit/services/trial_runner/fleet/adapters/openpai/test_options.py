@@ -147,3 +147,58 @@ def test_plugins_of_a_given_job_are_a_list() -> None:
 def test_memory_below_a_megabyte_is_none() -> None:
     assert parse_options({**SECTION, "trialMemorySize": "1mb"}).memory_mb == 1
     assert parse_options({**SECTION, "trialMemorySize": "1023kb"}).memory_mb is None
+
+
+def test_options_of_a_section_are_read() -> None:
+    options = parse_options(
+        {
+            **SECTION,
+            "dockerImage": " team/a ",
+            "virtualCluster": "gpus",
+            "storageConfigName": "data",
+            "openpaiConfig": {"a": 1},
+            "reuseMode": False,
+        }
+    )
+
+    assert (options.host, options.username, options.cpus) == ("https://pai.example.org", "ann", 2)
+    assert (options.image, options.virtual_cluster, options.storage) == ("team/a", "gpus", "data")
+    assert options.protocol == {"a": 1}
+    assert not options.agent.reuse_mode
+    assert parse_options({"openpaiConfig": [1]}).protocol == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "remedy"),
+    [
+        ({"host": "ftp://a"},
+         "must be the address of the cluster, such as https://pai.example.org", ""),
+        ({"trialCpuNumber": None},
+         "must be given, or openpaiConfig: a whole number of at least 1", ""),
+        ({"trialMemorySize": None}, "must be given, or openpaiConfig: a size such as 8gb", ""),
+        ({"trialMemorySize": "x"}, "must be a size such as 8gb", ""),
+        ({"openpaiConfig": {"a": 1}}, "must be given", ""),
+        ({"openpaiConfig": {"taskRoles": {"a": 1}}}, "must be a mapping", ""),
+    ],
+)  # fmt: skip
+def test_broken_rule_is_explained(changes: dict[str, Any], rule: str, remedy: str) -> None:
+    (problem,) = option_problems({**SECTION, **changes}, SECRETS)
+
+    assert (problem.rule, problem.remedy) == (rule, remedy)
+
+
+def test_missing_token_has_a_remedy() -> None:
+    (problem,) = option_problems(SECTION, {"token": ""})
+
+    assert (problem.rule, problem.remedy) == (
+        "must be given", "copy it from My profile of OpenPAI's portal"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "host"),
+    [("PAI.example.org:80", "https://pai.example.org:80"), ("http://", ""),
+     ("http://a:99999", ""), ("http://[::1", ""), ("  pai  ", "https://pai")],
+)  # fmt: skip
+def test_host_has_a_name_and_a_port_at_most(given: str, host: str) -> None:
+    assert parse_options({"host": given}).host == host

@@ -135,3 +135,77 @@ def test_factory_makes_an_adapter_of_kubernetes(tmp_path: Path) -> None:
     context = front_context(tmp_path, INSTALLATION, POOL, PlatformSection("adl", SECTION))
 
     assert isinstance(adl_adapter(context), KubernetesAdapter)
+
+
+def test_volumes_of_storage_and_checkpoint_are_these() -> None:
+    pod = job(SECTION)["spec"]["template"]["spec"]
+
+    assert pod["volumes"][-2:] == [
+        {"name": "nni-storage", "nfs": {"server": "nas", "path": "/"}},
+        {
+            "name": "nni-checkpoint",
+            "ephemeral": {
+                "volumeClaimTemplate": {
+                    "spec": {
+                        "accessModes": ["ReadWriteOnce"],
+                        "storageClassName": "dfs",
+                        "resources": {"requests": {"storage": "1Gi"}},
+                    }
+                }
+            },
+        },
+    ]
+    assert pod["containers"][0]["volumeMounts"][-2:] == [
+        {"name": "nni-storage", "mountPath": "/nfs"},
+        {"name": "nni-checkpoint", "mountPath": "/mnt/adaptdl/checkpoint"},
+    ]
+
+
+def test_job_is_moved_only_on_demand() -> None:
+    found = job(SECTION)
+
+    assert found["spec"]["preemptible"] is False
+    assert set(found["spec"]) == {"minReplicas", "maxReplicas", "preemptible", "template"}
+    assert found["metadata"]["name"] == str(agent_name(1))
+    assert found["metadata"]["labels"] == {**LABELS, "nni-agent": str(agent_name(1))}
+    assert AdaptDlWorkload(SECTION).kind.path == (
+        "/apis/adaptdl.petuum.com/v1/namespaces/{namespace}/adaptdljobs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "rule"),
+    [
+        ({"trialCpuNumber": "four"}, "trialCpuNumber",
+         "must be a quantity of Kubernetes, such as 2, 500m or 16Gi"),
+        ({"trialGpuNumber": "two"}, "trialGpuNumber", "must be a whole number of at least 0"),
+        ({"storage": "nas"}, "storage", "must be a mapping with server, path, containerMountPath"),
+        ({"checkpoint": []}, "checkpoint", "must be a mapping with storageClass, storageSize"),
+        ({"checkpoint": {"storageClass": "a"}}, "checkpoint.storageSize", "must be given"),
+        ({"storage": {**SECTION["storage"], "containerMountPath": "/a:b"}},
+         "storage.containerMountPath", "must be an absolute path in the container"),
+        ({"adaptive": 1}, "adaptive", "must be true or false"),
+    ],
+)  # fmt: skip
+def test_broken_rule_is_explained_under_the_name_of_the_platform(
+    changes: dict[str, Any], field: str, rule: str
+) -> None:
+    problems = AdaptDlWorkload({**SECTION, **changes}).problems()
+
+    assert (field, rule) in [(one.field, one.rule) for one in problems]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ({"phase": "Failed"}, ""),
+        ({"phase": "Failed", "message": "a"}, "a"),
+        ({"phase": "Failed", "reason": "b"}, "b"),
+    ],
+)
+def test_words_of_a_failed_job_are_what_is_known(status: dict[str, str], words: str) -> None:
+    end = AdaptDlWorkload(SECTION).end({"status": status})
+
+    assert end is not None
+    assert (end.failed, end.words) == (True, words)
+    assert AdaptDlWorkload(SECTION).end({"status": None}) is None

@@ -397,3 +397,106 @@ def test_factory_makes_an_adapter_of_kubernetes(tmp_path: Path) -> None:
     context = front_context(tmp_path, INSTALLATION, POOL, section)
 
     assert isinstance(frameworkcontroller_adapter(context), KubernetesAdapter)
+
+
+def test_framework_of_a_reused_agent_is_this_one() -> None:
+    found = framework(SECTION)
+    pod = found["spec"]["taskRoles"][0]["task"].pop("pod")
+
+    no_retry = {"fancyRetryPolicy": False, "maxRetryCount": 0}
+    labels = {**LABELS, "nni-agent": str(agent_name(1))}
+    name = FrameworkWorkload(SECTION).object_name(agent_name(1))
+    assert found == {
+        "apiVersion": "frameworkcontroller.microsoft.com/v1",
+        "kind": "Framework",
+        "metadata": {"name": name, "labels": labels, "annotations": {}},
+        "spec": {
+            "executionType": "Start",
+            "retryPolicy": no_retry,
+            "taskRoles": [
+                {
+                    "name": "worker",
+                    "taskNumber": 1,
+                    "frameworkAttemptCompletionPolicy": {
+                        "minFailedTaskCount": 1,
+                        "minSucceededTaskCount": 1,
+                    },
+                    "task": {"retryPolicy": no_retry, "podGracefulDeletionTimeoutSec": 32},
+                }
+            ],
+        },
+    }
+    assert pod["metadata"]["labels"] == labels
+
+
+def test_frameworks_are_deleted_after_their_pods() -> None:
+    kind = FrameworkWorkload(SECTION).kind
+
+    assert (
+        kind.path == "/apis/frameworkcontroller.microsoft.com/v1/namespaces/{namespace}/frameworks"
+    )
+    assert (kind.propagation, kind.operator) == ("Foreground", "FrameworkController")
+
+
+def test_other_roles_have_their_own_image_and_the_label_of_their_role() -> None:
+    server = {**SERVER, "dockerImage": "team/ps:1", "cpuNumber": 2, "taskNumber": 3}
+
+    worker, servers = roles({"taskRoles": [WORKER, server], "reuseMode": False})
+
+    assert servers["taskNumber"] == 3
+    assert container(servers)["image"] == "team/ps:1"
+    assert container(servers)["resources"]["limits"] == {"cpu": "2"}
+    assert servers["task"]["pod"]["metadata"]["labels"]["nni-role"] == "ps"
+    assert "nni-role" not in worker["task"]["pod"]["metadata"]["labels"]
+
+
+def test_roles_of_a_template_beside_the_agent_have_its_labels_and_their_role() -> None:
+    _, servers = roles({"framework": TEMPLATE, "reuseMode": False})
+
+    assert servers["task"]["pod"]["metadata"]["labels"] == {
+        **LABELS, "nni-agent": str(agent_name(1)), "nni-role": "ps"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("section", "rule"),
+    [
+        ({}, "must be given, or configPath"),
+        ({"framework": {**TEMPLATE, "kind": "Job"}}, "must be a Framework"),
+        ({"framework": {}}, "must have spec.taskRoles, a list of mappings"),
+        ({"framework": with_pod({"containers": [{}]}, taskNumber=0)},
+         "must have spec.taskRoles[0].taskNumber as a whole number of at least 1"),
+        ({"framework": with_pod({})},
+         "must have spec.taskRoles[0].task.pod.spec.containers, a list of mappings"),
+        ({"framework": with_pod({"containers": [{}], "initContainers": {}})},
+         "must have spec.taskRoles[0].task.pod.spec.initContainers as a list"),
+        ({"taskRoles": [{"name": "A"}]}, "must be lower-case letters and digits, at most 63"),
+        ({"taskRoles": [WORKER, {"name": "ps"}], "reuseMode": False},
+         "must be given with reuseMode: false"),
+    ],
+)  # fmt: skip
+def test_broken_rule_is_explained(section: dict[str, Any], rule: str) -> None:
+    (problem,) = FrameworkWorkload(section).problems()
+
+    assert problem.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("policy", "found"),
+    [
+        ({"minFailedTaskCount": -1, "minSucceedTaskCount": 3.0}, (-1, 3)),
+        ({"minSucceededTaskCount": 2, "minSucceedTaskCount": 5}, (1, 2)),
+        ({"minFailedTaskCount": -2, "minSucceededTaskCount": 0}, (1, 0)),
+        ("all", (1, 1)),
+    ],
+)
+def test_counts_of_a_policy_are_whole_numbers_or_minus_one(
+    policy: object, found: tuple[int, int]
+) -> None:
+    worker = {"name": "worker", "frameworkAttemptCompletionPolicy": policy}
+
+    (role,) = roles({"taskRoles": [worker], "reuseMode": False})
+
+    assert role["frameworkAttemptCompletionPolicy"] == {
+        "minFailedTaskCount": found[0], "minSucceededTaskCount": found[1]
+    }  # fmt: skip

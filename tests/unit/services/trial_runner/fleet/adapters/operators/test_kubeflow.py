@@ -230,3 +230,68 @@ def test_pods_of_the_chief_are_those_of_the_master_else_of_a_worker() -> None:
     for section, image in (({**workers, "master": role}, "team/master:1"),
                            (workers, "team/worker:1")):  # fmt: skip
         assert container(replicas(section)["Master"])["image"] == image
+
+
+def test_object_of_a_reused_agent_is_this_one() -> None:
+    found = job({**TENSORFLOW, "ttlSecondsAfterFinished": 60, "labels": {"team": "a"}})
+    template = found["spec"]["tfReplicaSpecs"]["Chief"].pop("template")
+
+    labels = {**LABELS, "nni-agent": str(agent_name(1)), "team": "a"}
+    assert found == {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {"name": str(agent_name(1)), "labels": labels, "annotations": {}},
+        "spec": {
+            "runPolicy": {
+                "cleanPodPolicy": "Running",
+                "backoffLimit": 0,
+                "ttlSecondsAfterFinished": 60,
+            },
+            "tfReplicaSpecs": {"Chief": {"replicas": 1, "restartPolicy": "Never"}},
+        },
+    }
+    assert template["metadata"]["labels"] == labels
+    limits = {"nvidia.com/gpu": "1"}
+    assert template["spec"]["containers"][0]["resources"]["limits"] == limits
+
+
+def test_pods_of_other_roles_have_the_label_of_their_role() -> None:
+    found = replicas({**TENSORFLOW, "reuseMode": False})
+
+    roles = {
+        kind: one["template"]["metadata"]["labels"].get("nni-role") for kind, one in found.items()
+    }
+    assert roles == {"Chief": None, "Worker": "worker", "PS": "ps"}
+    assert {one["restartPolicy"] for one in found.values()} == {"Never"}
+
+
+@pytest.mark.parametrize(
+    ("section", "path"),
+    [(TENSORFLOW, "tfjobs"), (PYTORCH, "pytorchjobs"), ({"worker": ROLE}, "tfjobs")],
+)
+def test_objects_are_those_of_the_operator(section: dict[str, Any], path: str) -> None:
+    workload = KubeflowWorkload(section)
+
+    assert workload.kind.path == f"/apis/kubeflow.org/v1/namespaces/{{namespace}}/{path}"
+    assert workload.kind.operator == "the training operator of Kubeflow (API v1)"
+    assert workload.platform == "kubeflow"
+
+
+def test_section_without_an_operator_names_those_that_there_are() -> None:
+    (problem,) = KubeflowWorkload({"worker": ROLE}).problems()
+
+    assert (problem.field, problem.value) == ("operator", "None")
+    assert problem.rule == "must be one of tf-operator, pytorch-operator"
+
+
+def test_number_of_masters_is_shown() -> None:
+    (problem,) = KubeflowWorkload({**PYTORCH, "master": {"replicas": 2}}).problems()
+
+    assert (problem.field, problem.value) == ("master.replicas", "2")
+
+
+def test_job_of_a_section_without_roles_has_one_agent() -> None:
+    found = replicas({"operator": "pytorch-operator"})
+
+    assert list(found) == ["Master"]
+    assert container(found["Master"])["image"] == "nni/trial-runner:4.0"

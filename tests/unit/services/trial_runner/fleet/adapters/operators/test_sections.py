@@ -6,6 +6,7 @@ import pytest
 
 from svc_trial_runner.fleet.adapters.kubernetes.options import parse_options
 from svc_trial_runner.fleet.adapters.operators.sections import (
+    PodRole,
     base_options,
     base_problems,
     parse_role,
@@ -171,3 +172,99 @@ def test_problems_of_pods_have_the_names_of_the_role() -> None:
     assert sorted(fields) == [
         "queue", "worker.cpuNumber", "worker.dockerImage", "worker.memorySize"
     ]  # fmt: skip
+
+
+def test_role_has_all_of_its_fields() -> None:
+    given = {
+        "name": "ps", "taskNumber": 3, "command": "serve", "dockerImage": "team/ps",
+        "cpuNumber": 0.5, "memorySize": "1.5gb", "gpuNumber": 2,
+    }  # fmt: skip
+
+    assert parse_role("taskRoles[1]", given, "taskNumber") == PodRole(
+        "taskRoles[1]", "ps", 3, "serve", "team/ps", "0.5", "1536Mi", 2
+    )
+
+
+def test_fields_of_a_wrong_type_are_as_if_missing() -> None:
+    given = {
+        "name": 7, "replicas": "two", "command": ["serve"], "dockerImage": 7, "cpuNumber": "one",
+        "memorySize": [], "gpuNumber": -1,
+    }  # fmt: skip
+
+    assert parse_role("worker", given) == PodRole("worker", "worker", 1, "", "", "", "", None)
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ({"replicas": 0}, "must be a whole number of at least 1"),
+        (
+            {"memorySize": 0},
+            "must be megabytes, or a number followed by kb, mb, gb or tb, such as 8gb",
+        ),
+        ({"cpuNumber": -0.5}, "must be a number of at least 0"),
+        ({"gpuNumber": -1}, "must be a whole number of at least 0"),
+    ],
+)
+def test_broken_rule_of_a_role_is_explained(given: dict[str, Any], rule: str) -> None:
+    (problem,) = role_problems("worker", given)
+
+    assert problem.rule == rule
+
+
+def test_number_of_pods_has_the_name_of_its_platform() -> None:
+    (problem,) = role_problems("taskRoles[0]", {"taskNumber": 0}, "taskNumber")
+
+    assert problem.field == "taskRoles[0].taskNumber"
+    assert list(role_problems("worker", {"taskNumber": 0})) == []
+
+
+@pytest.mark.parametrize(
+    ("storage", "rule", "remedy"),
+    [
+        (7, "must be a mapping with storageType", ""),
+        ({"storageType": "x"}, "must be one of nfs, azureStorage, pvc", ""),
+        ({"storageType": "pvc"}, "must be given with pvc", ""),
+        ({"storageType": "nfs", "path": "/a", "server": 7}, "must be given with nfs", ""),
+        (
+            {"storageType": "azureStorage", "azureShare": "s"},
+            "must be given with azureStorage",
+            (
+                "name a Secret of the namespace with azurestorageaccountname and "
+                "azurestorageaccountkey; NNI does not log in to key vaults"
+            ),
+        ),
+    ],
+)
+def test_broken_rule_of_a_storage_is_explained(storage: object, rule: str, remedy: str) -> None:
+    (problem,) = storage_problems(storage)
+
+    assert (problem.rule, problem.remedy) == (rule, remedy)
+
+
+@pytest.mark.parametrize("storage", [None, NFS, {"storageType": "pvc", "path": "/a"}])
+def test_usable_storage_has_no_problem(storage: object) -> None:
+    assert storage_problems(storage) == []
+
+
+def test_storage_is_mounted_at_the_usual_place_unless_another_one_is_given() -> None:
+    for storage, path in ((NFS, "/mnt/nni"), ({**NFS, "mountPath": "/a"}, "/a")):
+        found = storage_volume(storage)
+        assert found is not None
+        assert found[1]["mountPath"] == path
+
+
+def test_options_that_roles_have_are_not_those_of_the_section() -> None:
+    section = {"image": "A B", "cpus": "x", "memory": "y", "gpus": "z", "namespace": "tuning"}
+
+    assert base_problems(section) == []
+    options = base_options(section)
+    assert (options.image, options.cpus, options.memory, options.gpus) == ("", "", "", None)
+    assert options.namespace == "tuning"
+
+
+@pytest.mark.parametrize(
+    ("size", "quantity"), [("1025kb", "2Mi"), ("1tb", "1048576Mi"), (0.5, "1Mi")]
+)
+def test_memory_is_rounded_up_to_mebibytes(size: object, quantity: str) -> None:
+    assert parse_role("worker", {"memorySize": size}).memory == quantity

@@ -332,3 +332,65 @@ async def test_usable_section_has_no_problem_and_one_that_asks_for_too_much_has_
     assert await adapter.check() == []
     assert [one.field for one in await greedy.check()] == ["numGpus"]
     assert shared.bundles == {}
+
+
+async def test_actor_has_the_name_holder_folder_and_options_of_its_section(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    options: dict[str, object] = {
+        "runtimeEnv": {"pip": ["a"]},
+        "schedulingStrategy": "SPREAD",
+        "home": None,
+    }
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared), **options)
+
+    await adapter.launch([agent_order(NAME)])
+
+    (plan,) = shared.plans
+    (holder,) = shared.bundles
+    assert (plan.name, plan.folder, plan.holder) == (str(NAME), "~/.nni", holder)
+    assert holder == f"nni-{INSTALLATION}-{POOL}.bundle.{plan.digest[:16]}"
+    assert len(plan.digest) == 64
+    assert (plan.runtime_env, plan.scheduling_strategy) == ({"pip": ["a"]}, "SPREAD")
+    settings = json.loads(next(iter(plan.settings.values())))
+    assert settings["home"] == f"~/.nni/agents/{NAME}/home"
+    assert settings["platform"] == "ray"
+
+
+async def test_rest_is_cleaned_on_all_nodes_by_a_prefix_that_no_agent_has(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+
+    await adapter.clean_rest()
+
+    assert [*shared.commands[-1]] == [
+        "--folder", str(agents.home), "clean", "--bundles", "-"
+    ]  # fmt: skip
+
+
+async def test_agents_are_listed_in_the_order_of_their_numbers(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    for number in (10, 2, 1):
+        shared.actors[str(agent_name(number))] = ActorState(AgentPhase.RUNNING, "node")
+    shared.actors["another-actor"] = ActorState(AgentPhase.RUNNING, "node")
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+
+    found = await adapter.agents()
+
+    assert [one.name for one in found] == [agent_name(number) for number in (1, 2, 10)]
+    assert await adapter.capacity() is None
+
+
+async def test_actor_that_ended_has_its_reason_and_is_not_silent(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+    shared.actors[str(NAME)] = ActorState(AgentPhase.RUNNING, "node")
+    await adapter.agents()
+    shared.actors[str(NAME)] = ActorState(AgentPhase.ENDED, "node", "no bus")
+
+    (agent,) = await adapter.agents()
+
+    assert (agent.phase, agent.machine, agent.reason) == (AgentPhase.ENDED, "node", "no bus")

@@ -13,6 +13,7 @@ from svc_trial_runner.fleet.adapters.ray_actors.agent_actor import (
     AgentActor,
     BundleActor,
     network_key,
+    run_program,
 )
 from tests.support import sleeping_agents, wait
 from tests.support.sleeping_agents import SleepingAgents
@@ -121,3 +122,70 @@ def test_reason_of_an_agent_that_ends_by_itself_is_its_last_line(
     found.cut()
 
     assert "ERROR: no bus" in reason
+
+
+def test_program_runs_with_its_arguments_and_content() -> None:
+    program = b"import os, sys; sys.stderr.write(os.getcwd()); print(sys.argv[1:], f.read())"
+
+    output, errors, code = run_program(program, ["a", "b c"], b"content")
+
+    assert (output, errors, code) == (b"['a', 'b c'] b'content'\n", b"/", 0)
+
+
+def test_exit_code_of_a_program_is_returned() -> None:
+    assert run_program(b"sys.exit(3)", []) == (b"", b"", 3)
+
+
+def test_network_is_that_of_the_system() -> None:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+    assert network_key() == f"{boot}:{Path('/proc/self/ns/net').readlink()}"
+
+
+def ended_actor(folder: Path, program: bytes) -> str:
+    """Return the reason why an actor ended whose worker's program is another one."""
+    found = NodeActor(
+        {
+            "name": NAME,
+            "digest": "ab",
+            "holder": "holder",
+            "namespace": "nni",
+            "folder": str(folder / "home"),
+            "settings": {"": b"{}"},
+            "program": program,
+        }
+    )
+    wait.until(lambda: found.state()[0] == ENDED, LIMIT_S)
+    found.cut()
+    return found.state()[2]
+
+
+def test_command_that_fails_is_the_reason_with_its_last_words(tmp_path: Path) -> None:
+    program = b"sys.stderr.write('x' * 600 + ' the end '); sys.exit(3)"
+
+    assert ended_actor(tmp_path, program) == "settings ended with 3: " + "x" * 477
+
+
+def test_error_of_the_worker_is_the_reason(tmp_path: Path) -> None:
+    line = b'print(\'NNI-WORKER {"error": {"message": "no space"}}\'); print("bye")'
+
+    assert ended_actor(tmp_path, line) == "no space"
+
+
+def test_actor_that_starts_has_its_host(tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    os.mkfifo(release)
+    found = NodeActor(
+        {
+            "name": NAME, "digest": "ab", "holder": "holder", "namespace": "nni",
+            "folder": str(tmp_path / "home"), "settings": {"": b"{}"},
+            "program": f"open({str(release)!r}).read(); sys.exit(1)".encode(),
+        }
+    )  # fmt: skip
+
+    state = found.state()
+    release.write_text("go on")
+    found.cut()
+
+    assert state == ("starting", os.uname().nodename, "")
+    assert found.state()[0] == ENDED

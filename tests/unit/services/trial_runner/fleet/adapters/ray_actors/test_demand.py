@@ -138,3 +138,46 @@ def test_missing_resource_that_is_not_the_first_one_is_named() -> None:
 
     assert problem.field == "numGpus"
     assert missing_resources({"CPU": 4.0}, ClusterDemand((IDLE,))) == []
+
+
+def test_nodes_that_start_are_counted_and_their_types_named_once() -> None:
+    demand = ClusterDemand((IDLE,), has_autoscaler=True, starting=("b", "a", "b"), failures=("no",))
+
+    assert pending_reason({"GPU": 1.0}, demand) == (
+        "no node has 1 GPU: the most of one node is 0 GPU"
+        "; the autoscaler is starting 3 nodes (a, b); the autoscaler has failed: no"
+    )
+
+
+def test_use_is_counted_over_all_nodes_for_each_resource() -> None:
+    half = NodeResources("10.0.0.4", {"CPU": 4.0, "GPU": 2.0}, {"CPU": 1.5, "GPU": 2.0})
+
+    assert pending_reason({"CPU": 4.0, "GPU": 1.0}, ClusterDemand((half, BUSY))) == (
+        "no node has 4 CPU, 1 GPU free now: 9.5 of 12 CPU used, 3 of 3 GPU used"
+    )
+
+
+def test_missing_resource_is_shown_with_the_request_and_the_largest_node() -> None:
+    (problem,) = missing_resources(
+        {"CPU": 1.0, "memory": 32 * GIBIBYTE}, ClusterDemand((IDLE, BUSY))
+    )
+
+    assert (problem.field, problem.rule) == ("memory", "must be what one node has")
+    assert problem.value == "1 CPU, 32 GiB memory"
+    assert problem.remedy == (
+        "the most of one node is 8 CPU, 8 GiB memory; add a node, or ask for less"
+    )
+
+
+def test_cluster_without_nodes_lacks_the_first_resource() -> None:
+    (problem,) = missing_resources({"GPU": 1.0, "CPU": 1.0}, ClusterDemand(()))
+
+    assert (problem.field, problem.remedy) == (
+        "numGpus", "no node is alive; add a node, or ask for less"
+    )  # fmt: skip
+
+
+def test_request_for_nothing_lacks_a_node() -> None:
+    (problem,) = missing_resources({}, ClusterDemand(()))
+
+    assert (problem.field, problem.value) == ("resources", "no resources")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.ray_actors.cluster import ActorPlan
+from svc_trial_runner.fleet.adapters.ray_actors.cluster import ActorPlan, ActorState
 from svc_trial_runner.fleet.adapters.ray_actors.demand import ClusterDemand, NodeResources
 from svc_trial_runner.fleet.adapters.ray_actors.driver import (
     ActorRefusedError,
@@ -14,6 +14,7 @@ from svc_trial_runner.fleet.adapters.ray_actors.driver import (
     cluster_demand,
     connection_error,
 )
+from svc_trial_runner.fleet.domain.agents import AgentPhase
 from svc_trial_runner.fleet.ports import PlatformError
 
 
@@ -278,3 +279,153 @@ def test_idle_node_without_a_usage_has_nothing() -> None:
     found = cluster_demand(status(active_nodes=[], idle_nodes=[node]))
 
     assert found.nodes == (NodeResources("10.0.0.2", {}, {}),)
+
+
+class Handle:
+    """Handle of an actor, whose calls are references by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.state = SimpleNamespace(remote=self._look)
+        self.end = SimpleNamespace(remote=lambda grace_s: ("end", name, grace_s))
+        self.looks = 0
+
+    def _look(self) -> tuple[str, str, int]:
+        self.looks += 1
+        return ("state", self.name, self.looks)
+
+
+class ActorPackage(Package):
+    """Package `ray` with actors: those that are ready, those that do not reply, those that fail."""
+
+    def __init__(self, **replies: tuple[str, str, str] | Exception | None) -> None:
+        super().__init__()
+        self.replies = replies
+        self.handles = {name: Handle(name) for name in replies}
+        self.named = [{"name": name, "namespace": "nni"} for name in replies]
+        self.exceptions = SimpleNamespace(RayError=LookupError)
+        self.killed: list[str] = []
+        self.waits: list[tuple[list[Any], int, float]] = []
+
+    def get_actor(self, name: str, namespace: str) -> Handle:
+        assert namespace == "nni"
+        if name not in self.handles:
+            raise ValueError(name)
+        return self.handles[name]
+
+    def wait(
+        self, references: list[Any], *, num_returns: int, timeout: float
+    ) -> tuple[list[Any], list[Any]]:
+        self.waits.append((references, num_returns, timeout))
+        ready = [one for one in references if self.replies[one[1]] is not None]
+        return ready, [one for one in references if one not in ready]
+
+    def get(self, reference: tuple[str, str, int]) -> tuple[str, str, str]:
+        reply = self.replies[reference[1]]
+        if isinstance(reply, Exception):
+            raise reply
+        assert reply is not None
+        return reply
+
+    def kill(self, handle: Handle) -> None:
+        self.killed.append(handle.name)
+
+
+async def test_states_are_those_that_actors_report_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = ActorPackage(
+        a=("running", "node-1", ""),
+        b=("starting", "node-2", ""),
+        c=("ended", "node-1", "no  bus"),
+        d=LookupError("the  actor\ndied"),
+        e=None,
+    )
+    monkeypatch.setitem(sys.modules, "ray", package)
+    driver = RayDriver("auto", "nni")
+
+    first = await driver.states(["a", "b", "c", "d", "e", "gone"])
+    again = await driver.states(["a", "e"])
+    await driver.aclose()
+
+    assert first == {
+        "a": ActorState(AgentPhase.RUNNING, "node-1"),
+        "b": ActorState(AgentPhase.STARTING, "node-2"),
+        "c": ActorState(AgentPhase.ENDED, "node-1", "no  bus"),
+        "d": ActorState(AgentPhase.ENDED, reason="the actor died"),
+        "e": ActorState(AgentPhase.PENDING),
+        "gone": ActorState(AgentPhase.ENDED, reason="its actor is gone"),
+    }
+    assert again == {"a": first["a"], "e": first["e"]}
+    # A look that is not answered is waited for again instead of another one.
+    assert (package.handles["a"].looks, package.handles["e"].looks) == (2, 1)
+    assert [(len(one), count, limit_s) for one, count, limit_s in package.waits] == [
+        (5, 5, 1.0), (2, 2, 1.0)
+    ]  # fmt: skip
+
+
+async def test_states_of_no_actors_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = ActorPackage()
+    monkeypatch.setitem(sys.modules, "ray", package)
+    driver = RayDriver("auto", "nni")
+
+    assert await driver.states([]) == {}
+    await driver.aclose()
+
+    assert package.waits == []
+
+
+async def test_agents_that_reply_are_ended_before_their_actors_are_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    package = ActorPackage(a=("running", "node-1", ""), b=None)
+    package.named.append({"name": "c", "namespace": "other"})
+    monkeypatch.setitem(sys.modules, "ray", package)
+    driver = RayDriver("auto", "nni")
+
+    await driver.end(["a", "b", "c", "gone"], 2.0)
+    await driver.aclose()
+
+    assert package.waits[-1] == ([("end", "a", 2.0)], 1, 62.0)
+    assert package.killed == ["a", "b"]
+
+
+async def test_names_are_those_of_the_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = ActorPackage(a=None)
+    package.named.append({"name": "b", "namespace": "other"})
+    monkeypatch.setitem(sys.modules, "ray", package)
+    driver = RayDriver("auto", "nni")
+
+    assert await driver.names() == {"a"}
+    await driver.aclose()
+
+
+async def test_missing_package_is_a_permanent_error_with_a_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    driver = RayDriver("auto", "nni")
+
+    with pytest.raises(PlatformError, match="needs a package that is not installed") as caught:
+        await driver.connect()
+    await driver.aclose()
+
+    assert caught.value.permanent
+    assert caught.value.remedy.startswith("pip install 'nni-svc-trial-runner[ray]'")
+
+
+async def test_cluster_that_cannot_be_reached_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, package: Package
+) -> None:
+    def refuse(address: str, **options: object) -> None:
+        raise ConnectionError("no head")
+
+    monkeypatch.setattr(package, "__version__", "2.60.0", raising=False)
+    driver = RayDriver("auto", "nni")
+    with monkeypatch.context() as away:
+        away.setattr(package, "init", refuse)
+        with pytest.raises(PlatformError, match=r"cannot be reached by ray 2\.60\.0: no head"):
+            await driver.connect()
+
+    await driver.connect()
+    await driver.aclose()
+
+    assert package.shut_down == 1

@@ -127,3 +127,68 @@ def test_long_value_is_shown_by_its_first_80_characters(name: str, shown: str) -
 
 def test_trials_that_ask_for_no_gpus_get_none() -> None:
     assert RayOptions().request(replace(ORDER, gpus_per_trial=None)) == {"CPU": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("numCpus", 10**400),
+        ("numGpus", float("inf")),
+        ("pollIntervalSeconds", 10**400),
+        ("resources", {"special": 10**400}),
+        ("resources", {"special": float("nan")}),
+        ("memory", "9" * 400),
+    ],
+)
+def test_number_that_no_machine_has_is_named(name: str, value: object) -> None:
+    (problem,) = option_problems({name: value})
+
+    assert problem.field == name
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["head", "head:", ":6379", "head:123456", "a b:6379", "u@head:6379", "auto:1:2", "auto\n"],
+)
+def test_address_is_that_of_one_head(address: str) -> None:
+    (problem,) = option_problems({"address": address})
+
+    assert problem.field == "address"
+
+
+@pytest.mark.parametrize("namespace", ["a", "a" * 64, "A.b_c-1"])
+def test_namespace_is_a_word(namespace: str) -> None:
+    assert option_problems({"namespace": namespace}) == []
+
+
+@pytest.mark.parametrize("namespace", ["a" * 65, "a/b", "é"])
+def test_namespace_that_is_no_word_is_refused(namespace: str) -> None:
+    (problem,) = option_problems({"namespace": namespace})
+
+    assert problem.field == "namespace"
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("CPU", "numCpus"), ("GPU", "numGpus"), ("memory", "memory")]
+)
+def test_resource_that_has_an_option_is_refused_as_a_custom_one(name: str, own: str) -> None:
+    (problem,) = option_problems({"resources": {"special": 1, name: 1}})
+
+    assert (problem.field, problem.value) == (f"resources.{name}", name)
+    assert problem.remedy == f"use {own}"
+
+
+def test_usual_options_are_those_of_this_machine() -> None:
+    options = parse_options({})
+
+    assert (options.address, options.namespace, options.poll_interval_seconds) == (
+        "auto", "nni", 2.0
+    )  # fmt: skip
+    assert options.reuse_mode
+
+
+@pytest.mark.parametrize(("slots", "gpus"), [(1, 2.0), (3, 6.0)])
+def test_gpus_of_trials_are_multiplied_by_the_slots(slots: int, gpus: float) -> None:
+    asked = RayOptions(num_cpus=0.0).request(replace(ORDER, slots=slots))
+
+    assert asked == {"GPU": gpus}

@@ -1,6 +1,7 @@
 """Adapter of the platform `remote` beyond the conformance suite of platforms."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,10 @@ pytest.importorskip("asyncssh", reason="the extra remote is not installed")
 
 from svc_trial_runner.agent_settings import ConnectionKind
 from svc_trial_runner.fleet.adapters.remote.adapter import RemoteAdapter
-from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent
+from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent, PlatformSection
 from svc_trial_runner.fleet.ports import PlatformError
 from svc_trial_runner.fleet.testing import agent_name, agent_order
+from tests.support.local_platforms import front_context
 from tests.support.remote_machines import Machines
 
 ONE = agent_name(1)
@@ -263,3 +265,107 @@ def test_clean_leaves_no_process_folder_or_socket(tmp_path: Path) -> None:
         assert not any(str(machines.homes[0]) in word for line in lines for word in line)
 
     run(tmp_path, work)
+
+
+def unreached(folder: Path, *entries: dict[str, object], **options: object) -> RemoteAdapter:
+    """Return an adapter of machines on which no SSH server listens."""
+    section = PlatformSection("remote", {"machineList": list(entries), **options})
+    context = front_context(folder, "0123abcd", "exp-a", section)
+    return RemoteAdapter(context, folder / "accepted", [])
+
+
+def entry(number: int, **fields: object) -> dict[str, object]:
+    """Return a machine at a port of privileged programs that nothing listens on."""
+    return {"host": f"127.0.0.{number}", "port": 9, "user": "ann", "password": "x", **fields}
+
+
+@pytest.mark.parametrize(
+    ("options", "capacity"),
+    [
+        ({}, 2),
+        ({"slots": 3}, 2),
+        ({"reuseMode": False}, None),
+        ({"reuseMode": False, "slots": 3}, 6),
+        ({"reuseMode": False, "slots": 3.0}, 6),
+        ({"reuseMode": False, "slots": 1}, 2),
+        ({"reuseMode": False, "slots": 0}, None),
+        ({"reuseMode": False, "slots": 1.5}, None),
+        ({"reuseMode": False, "slots": True}, None),
+        ({"reuseMode": False, "slots": math.inf}, None),
+        ({"reuseMode": False, "slots": math.nan}, None),
+        ({"reuseMode": False, "slots": "3"}, None),
+        ({"reuseMode": None, "slots": 3}, 2),
+    ],
+)
+async def test_capacity_is_one_agent_a_machine_or_one_a_slot_without_reuse(
+    tmp_path: Path, options: dict[str, object], capacity: int | None
+) -> None:
+    adapter = unreached(tmp_path, entry(1), entry(2), **options)
+
+    assert await adapter.capacity() == capacity
+
+
+async def test_slots_of_a_machine_win_over_those_of_the_section(tmp_path: Path) -> None:
+    adapter = unreached(tmp_path, entry(1, slots=5), entry(2), reuseMode=False, slots=2)
+
+    assert await adapter.capacity() == 7
+
+
+async def test_machine_without_slots_makes_the_capacity_unknown(tmp_path: Path) -> None:
+    adapter = unreached(tmp_path, entry(1, slots=5), entry(2), reuseMode=False)
+
+    assert await adapter.capacity() is None
+
+
+async def test_launch_of_nothing_and_end_of_nothing_contact_no_machine(tmp_path: Path) -> None:
+    adapter = unreached(tmp_path, {"host": "127.0.0.1"})
+
+    assert await adapter.launch([]) == []
+    await adapter.terminate([])
+
+
+async def test_first_three_machines_that_are_away_are_the_reason(tmp_path: Path) -> None:
+    adapter = unreached(tmp_path, *(entry(number) for number in range(1, 5)))
+    async with asyncio.timeout(60):
+        with pytest.raises(PlatformError) as caught:
+            await adapter.prepare()
+        with pytest.raises(PlatformError):
+            await adapter.leftovers()
+        with pytest.raises(PlatformError):
+            await adapter.clean_rest()
+    await adapter.aclose()
+
+    parts = caught.value.message.split("; ")
+    assert [part.partition(":")[0] for part in parts] == [
+        f"ann@127.0.0.{number}" for number in (1, 2, 3)
+    ]
+    assert caught.value.remedy == "start sshd on the machine, or correct the port"
+    assert not caught.value.permanent
+
+
+async def test_machine_that_is_lost_wakes_the_wait_for_changes_once(tmp_path: Path) -> None:
+    adapter = unreached(tmp_path, entry(1))
+    async with asyncio.timeout(60):
+        with pytest.raises(PlatformError):
+            await adapter.agents()
+
+        await adapter.wait_changed()
+
+    again = asyncio.ensure_future(adapter.wait_changed())
+    await asyncio.sleep(0)
+    assert not again.done()
+    again.cancel()
+    await adapter.aclose()
+
+
+async def test_cleaning_of_machines_that_never_had_an_agent_needs_none_of_them(
+    tmp_path: Path,
+) -> None:
+    adapter = unreached(tmp_path, entry(1))
+
+    async with asyncio.timeout(60):
+        await adapter.clean()
+        await adapter.terminate([ONE])
+    await adapter.aclose()
+
+    assert list(tmp_path.iterdir()) == []

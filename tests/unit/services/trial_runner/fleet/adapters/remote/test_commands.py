@@ -178,3 +178,40 @@ def test_error_of_the_worker_shows_the_value_of_its_field(
         found = worker_error(machine, failure)
         assert (found.field, found.value) == (f"machineList[3].{field}", value)
         assert (found.remedy, found.permanent) == ("remedy", permanent)
+
+
+def script(world: Machines, text: str) -> str:
+    """Write a program into the home of the machine; return its path."""
+    path = world.homes[0] / "a program"
+    path.write_text(f"#!/bin/sh\ncat >/dev/null\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_last_report_of_the_program_of_the_sockets_is_read(
+    world: Machines, machine: Machine
+) -> None:
+    program = script(world, """echo '{"a": 1}'; echo '{"a": 2}'; echo bye""")
+
+    assert over(world, machine, lambda one: call_channel(machine, one, program, "open")) == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("exit 1", "no reason given"),
+        ("echo first >&2; echo last >&2", "last"),
+        (f"echo b{'a' * 500} >&2", "a" * 500),
+    ],
+)
+def test_program_of_the_sockets_that_reports_nothing_is_an_error(
+    world: Machines, machine: Machine, text: str, reason: str
+) -> None:
+    program = script(world, text)
+
+    with pytest.raises(MachineError) as caught:
+        over(world, machine, lambda one: call_channel(machine, one, program, "open"))
+
+    assert caught.value.rule == f"cannot have sockets: {reason}"
+    assert (caught.value.field, caught.value.value) == ("machineList[0].host", "127.0.0.1")
+    assert "/tmp" in caught.value.remedy

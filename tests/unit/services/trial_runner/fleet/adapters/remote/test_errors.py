@@ -130,3 +130,66 @@ def test_refused_login_shows_the_key_file_or_the_user(
 @pytest.mark.parametrize("number", [errno.ENETUNREACH, errno.ENETDOWN])
 def test_network_that_is_away_is_a_machine_that_does_not_answer(number: int) -> None:
     assert "does not answer" in connection_error(MACHINE, OSError(number, "away")).rule
+
+
+@pytest.mark.parametrize(
+    ("error", "rule", "value", "remedy"),
+    [
+        (ConnectionRefusedError(111, "a"), "is not open: no SSH server listens there", "2222",
+         "start sshd on the machine, or correct the port"),
+        (TimeoutError("after 15 s"), "does not answer: after 15 s", "box",
+         "switch the machine on, or allow the port in its firewall"),
+        (socket.gaierror(-2, "unknown"), "has no address: unknown", "box",
+         "correct the name, or add it to DNS, /etc/hosts or ~/.ssh/config"),
+        (asyncssh.ConnectionLost("lost"), "ended the connection: lost", "box",
+         "see the log of its sshd; to try it: ssh -p 2222 ann@box"),
+        (asyncssh.ChannelOpenError(1, "full"), "refuses a session: full", "box",
+         "raise MaxSessions in its sshd_config, or allow sessions for this user"),
+        (asyncssh.HostKeyNotVerifiable("odd"), "has a host key that is not trusted: odd", "box",
+         "accept it by hand: ssh -p 2222 ann@box"),
+        (OSError(errno.EPERM, "no"), "cannot be reached: [Errno 1] no", "box",
+         "try: ssh -p 2222 ann@box"),
+        (asyncssh.ConfigParseError("line 1"),
+         "cannot be looked up in the SSH configuration: line 1", "box", "correct ~/.ssh/config"),
+    ],
+)  # fmt: skip
+def test_error_is_a_problem_of_the_entry_with_value_and_remedy(
+    error: Exception, rule: str, value: str, remedy: str
+) -> None:
+    found = connection_error(MACHINE, error)
+    problem = found.problem()
+
+    assert (problem.rule, problem.value, problem.remedy) == (rule, value, remedy)
+    assert problem.permanent is found.permanent
+    assert found.message == f"ann@box:2222: {found.field} {rule}"
+
+
+def test_changed_algorithms_are_removed_by_the_name_that_files_of_known_hosts_have() -> None:
+    remedy = connection_error(MACHINE, asyncssh.KeyExchangeFailed("none")).remedy
+
+    assert remedy.endswith("ssh-keygen -R '[box]:2222'")
+
+
+@pytest.mark.parametrize(
+    ("machine", "remedy"),
+    [
+        (Machine(0, "box", "ann", password="secret-1"), "correct user and password"),
+        (Machine(0, "box", "ann", key_file=Path("/k")), "add its public key to ~/.ssh/author"),
+        (Machine(0, "box", "ann"), "give a password or sshKeyFile"),
+    ],
+)
+def test_refused_login_has_the_remedy_of_its_way(machine: Machine, remedy: str) -> None:
+    found = connection_error(machine, asyncssh.PermissionDenied("no"))
+
+    assert found.rule == "was refused by the server for user 'ann'"
+    assert found.remedy.startswith(remedy)
+    assert found.remedy.endswith("; to try it: ssh ann@box")
+
+
+def test_too_many_keys_of_a_server_that_asks_questions_are_those_questions() -> None:
+    error = asyncssh.ProtocolError("Too many authentication failures")
+
+    found = connection_error(MACHINE, error, keyboard_interactive=True)
+
+    assert (found.field, found.value) == ("machineList[2].user", "ann")
+    assert "keyboard-interactive" in found.rule

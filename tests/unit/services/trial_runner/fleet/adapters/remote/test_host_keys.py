@@ -119,3 +119,60 @@ def test_accepted_keys_are_appended(tmp_path: Path, key: "asyncssh.SSHKey") -> N
         "[box]:2222",
         "[other]:2222",
     ]
+
+
+def test_usual_files_are_those_of_the_user_and_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    own = tmp_path / ".ssh" / "known_hosts"
+    own.parent.mkdir()
+    own.touch()
+    (tmp_path / "accepted").touch()
+    (tmp_path / "other").touch()
+
+    usual = known_hosts_files([], tmp_path / "accepted")
+    given = known_hosts_files(["~/other"], tmp_path / "none")
+
+    machine = Path("/etc/ssh/ssh_known_hosts")
+    assert usual == [
+        str(own), *([str(machine)] if machine.is_file() else []), str(tmp_path / "accepted")
+    ]  # fmt: skip
+    assert given == [str(tmp_path / "other")]
+
+
+def test_all_files_are_named_from_which_a_changed_key_is_removed(
+    tmp_path: Path, key: "asyncssh.SSHKey"
+) -> None:
+    files = [str(tmp_path / "first"), str(tmp_path / "second")]
+    (tmp_path / "first").touch()
+    (tmp_path / "second").write_text(line_of(key, "[box]:2222"))
+    check = HostKeyCheck(ACCEPTING, files, tmp_path / "accepted")
+    other = asyncssh.generate_private_key("ssh-ed25519").convert_to_public()
+
+    assert not check.accepts("box", "10.0.0.1", 2222, other)
+
+    assert check.error is not None
+    assert f"{files[0]} or {files[1]}: ssh-keygen -f FILE -R '[box]:2222'" in check.error.remedy
+    assert f"{other.get_algorithm()} {other.get_fingerprint()}" in check.error.rule
+    assert (check.error.field, check.error.value) == ("machineList[0].host", "box")
+    assert not (tmp_path / "accepted").exists()
+
+
+def test_key_at_another_port_is_that_of_another_server(
+    tmp_path: Path, key: "asyncssh.SSHKey"
+) -> None:
+    file = tmp_path / "known"
+    file.write_text(line_of(key, "[box]:2223"))
+    check = HostKeyCheck(ACCEPTING, [str(file)], tmp_path / "accepted")
+
+    assert check.accepts("box", "10.0.0.1", 2222, key)
+    assert check.error is None
+
+
+def test_folder_of_accepted_keys_is_private(tmp_path: Path, key: "asyncssh.SSHKey") -> None:
+    check = HostKeyCheck(ACCEPTING, [], tmp_path / "a" / "b" / "accepted")
+
+    check.accepts("box", "10.0.0.1", 2222, key)
+
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o077 == 0

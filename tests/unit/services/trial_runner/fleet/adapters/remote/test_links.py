@@ -208,3 +208,164 @@ def test_closed_link_connects_no_more(tmp_path: Path) -> None:
         assert opened.tries == 1
 
     run(tmp_path, work)
+
+
+class ScriptedSession(CutSession):
+    """Session that is cut on demand, and whose forwards can fail."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.cut = asyncio.Event()
+        self.closed = False
+        self.opened = 0
+
+    async def wait_closed(self) -> None:
+        await self.cut.wait()
+
+    async def open_forwards(self, endpoints: InstallationEndpoints) -> str:
+        self.opened += 1
+        if self.failure is not None:
+            raise self.failure
+        return "/tmp/folder"
+
+    async def close_folder(self) -> None:
+        """Do nothing."""
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+MACHINE = Machine(0, "h", USER, 22)
+
+
+def scripted(*sessions: ScriptedSession | Exception) -> tuple[MachineLink, asyncio.Event]:
+    """Return a link that opens sessions one after another, and an event of its changes."""
+    rest = list(sessions)
+    changed = asyncio.Event()
+
+    async def open_session(machine: Machine, on_end: Callable[[], None]) -> Session:
+        following = rest.pop(0)
+        if isinstance(following, Exception):
+            raise following
+        return cast("Session", following)
+
+    endpoints = InstallationEndpoints("nats://127.0.0.1:9", "127.0.0.1:9")
+    return MachineLink(MACHINE, open_session, endpoints, changed.set), changed
+
+
+def error_of(link: MachineLink) -> MachineError | None:
+    """Return the error of the last try; a call, since it changes while a test waits."""
+    return link.error
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of failures before each pause, none of which takes time."""
+    failures: list[int] = []
+
+    def pause_s(count: int) -> float:
+        failures.append(count)
+        return 0.0
+
+    monkeypatch.setattr(links, "pause_s", pause_s)
+    return failures
+
+
+async def test_session_whose_forwards_cannot_be_renewed_is_closed(no_pauses: list[int]) -> None:
+    refusal = MachineError(MACHINE, "host", "refuses to forward", permanent=True)
+    first, second = ScriptedSession(), ScriptedSession(refusal)
+    link, changed = scripted(first, second)
+    async with asyncio.timeout(30):
+        had_forwards = link.has_forwards
+        assert await link.forwards() == "/tmp/folder"
+        assert (had_forwards, link.has_forwards) == (False, True)
+        first.cut.set()
+        while error_of(link) is not refusal:
+            await changed.wait()
+            changed.clear()
+
+        with pytest.raises(MachineError, match="refuses to forward"):
+            await link.session()
+    await link.aclose()
+
+    assert (first.closed, second.closed, second.opened) == (True, True, 1)
+
+
+async def test_forwards_that_are_not_wanted_any_more_are_not_renewed(
+    no_pauses: list[int],
+) -> None:
+    first, second = ScriptedSession(), ScriptedSession()
+    link, changed = scripted(first, second)
+    async with asyncio.timeout(30):
+        await link.forwards()
+        await link.close_forwards()
+        assert not link.has_forwards
+        first.cut.set()
+        await link.session()
+        while not first.closed or link.error is not None:
+            await changed.wait()
+            changed.clear()
+        assert await link.session() is cast("Session", second)
+    await link.aclose()
+
+    assert (first.opened, second.opened, second.closed) == (1, 0, True)
+
+
+async def test_connection_that_lasted_is_no_failed_try(
+    no_pauses: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "SETTLED_S", 0.0)
+    refusal = MachineError(MACHINE, "host", "is away")
+    sessions = [ScriptedSession(), ScriptedSession()]
+    for session in sessions:
+        session.cut.set()
+    final = ScriptedSession()
+    link, changed = scripted(refusal, refusal, *sessions, final)
+    async with asyncio.timeout(30):
+        with pytest.raises(MachineError, match="is away"):
+            await link.session()
+        while len(no_pauses) < 4 or link.error is not None:
+            await changed.wait()
+            changed.clear()
+    await link.aclose()
+
+    assert no_pauses == [1, 2, 1, 1]
+
+
+async def test_words_of_an_unexpected_error_are_shortened_to_200_characters() -> None:
+    link, _ = scripted(LookupError("a" * 300))
+
+    async with asyncio.timeout(30):
+        with pytest.raises(MachineError) as caught:
+            await link.session()
+    await link.aclose()
+
+    assert caught.value.rule == f"cannot be used: LookupError: {'a' * 200}"
+    assert (caught.value.value, caught.value.remedy) == ("h", "it is tried again")
+    assert not caught.value.permanent
+
+
+async def test_cut_is_reported_with_a_remedy() -> None:
+    session = ScriptedSession()
+    link, changed = scripted(session)
+    async with asyncio.timeout(30):
+        assert await link.session() is cast("Session", session)
+        assert error_of(link) is None
+        changed.clear()
+        session.cut.set()
+        await changed.wait()
+
+    error = error_of(link)
+    assert error is not None
+    assert error.rule == "is not connected: the connection was cut"
+    assert "it is opened again" in error.remedy
+    await link.aclose()
+
+
+async def test_link_that_was_never_used_is_closed() -> None:
+    link, _ = scripted()
+
+    await link.aclose()
+
+    with pytest.raises(MachineError, match="the link is closed"):
+        await link.session()

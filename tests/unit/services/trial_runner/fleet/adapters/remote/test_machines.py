@@ -1,5 +1,6 @@
 """Machines of a `remote` section."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -218,3 +219,81 @@ def test_machine_after_a_broken_entry_is_read() -> None:
 
     assert machines == [Machine(2, "a", "u")]
     assert len(problems) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("port", 65_536, "must be <= 65535"),
+        ("port", 0, "must be a whole number >= 1"),
+        ("port", math.inf, "must be a whole number >= 1"),
+        ("slots", math.nan, "must be a whole number >= 1"),
+        ("hostKeyPolicy", "no", "must be strict or accept-new"),
+        ("host", "a\tb", "must be a host name or an IP address"),
+        ("host", "a\nb", "must be a host name or an IP address"),
+        ("user", "", "must be given"),
+        ("user", ["a"], "must be text"),
+        ("folder", "~ann/nni", "must be an absolute path or begin with ~/"),
+        ("useActiveGpu", 1, "must be true or false"),
+        ("gpuIndices", "0,,1", "must be numbers of GPUs, separated by commas"),
+        ("setupLines", ["a", 1], "must be a list of lines of the shell"),
+    ],
+)
+def test_broken_rule_is_named(name: str, value: object, rule: str) -> None:
+    (problem,) = problems_of({**ONE, name: value})
+
+    assert (problem.field, problem.rule) == (f"machineList[0].{name}", rule)
+
+
+def test_each_broken_rule_of_an_entry_is_a_problem() -> None:
+    problems = problems_of({"host": "", "port": 0, "slots": 0})
+
+    assert [problem.field.partition(".")[2] for problem in problems] == [
+        "host", "user", "port", "slots"
+    ]  # fmt: skip
+
+
+def test_section_without_machines_has_a_remedy() -> None:
+    (problem,) = parse_machines(PlatformSection("remote", {"machineList": 7}))[1]
+
+    assert problem.rule == "must name at least one machine"
+    assert problem.remedy == "add host and user of each"
+
+
+def test_file_of_a_key_may_be_below_the_home() -> None:
+    (machine,), _ = parse_machines(section({**ONE, "sshKeyFile": "~/.ssh/id"}))
+
+    assert machine.key_file == Path.home() / ".ssh" / "id"
+
+
+def test_empty_secrets_are_none_of_the_options() -> None:
+    (machine,), _ = parse_machines(section({**ONE, "password": "", "sshPassphrase": "p"}))
+
+    assert (machine.password, machine.passphrase) == (None, "p")
+
+
+@pytest.mark.parametrize(("given", "flag"), [(False, False), (True, True), (None, None)])
+def test_rule_of_active_gpus_is_that_of_the_experiment_unless_it_is_given(
+    given: object, *, flag: bool | None
+) -> None:
+    (machine,), _ = parse_machines(section({**ONE, "useActiveGpu": given}))
+
+    assert machine.use_active_gpu is flag
+
+
+def test_third_entry_of_a_machine_differs_from_the_first_one_too() -> None:
+    problems = problems_of(ONE, {"host": "b", "user": "u"}, ONE, ONE)
+
+    assert [(one.field, one.rule) for one in problems] == [
+        ("machineList[2].host", "must differ from machineList[0].host"),
+        ("machineList[3].host", "must differ from machineList[0].host"),
+    ]
+
+
+def test_login_node_with_a_broken_field_is_none() -> None:
+    machine, problems = parse_login(
+        PlatformSection("slurm", {"host": "login1", "user": "ann", "port": 0})
+    )
+
+    assert machine is None
+    assert [problem.field for problem in problems] == ["port"]

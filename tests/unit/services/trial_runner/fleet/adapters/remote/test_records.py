@@ -58,3 +58,20 @@ def test_names_that_are_none_of_agents_are_left_out(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('{"me": "u@a:22"}')
 
     assert MachineRecord(tmp_path, MACHINES).places() == {}
+
+
+@pytest.mark.parametrize("address", ["[]", "{}", "7", "null", '"u@gone:22"'])
+def test_place_that_is_no_machine_of_the_section_is_left_out(tmp_path: Path, address: str) -> None:
+    names = [str(agent_name(number)) for number in (1, 2)]
+    (tmp_path / FILE).write_text(f'{{"{names[0]}": {address}, "{names[1]}": "u@b:22"}}')
+
+    assert MachineRecord(tmp_path, MACHINES).places() == {agent_name(2): 1}
+
+
+def test_agent_that_is_started_elsewhere_has_its_new_machine(tmp_path: Path) -> None:
+    record = MachineRecord(tmp_path, MACHINES)
+    asyncio.run(record.add({agent_name(1): 0, agent_name(2): 0}))
+
+    asyncio.run(record.add({agent_name(1): 1}))
+
+    assert record.places() == {agent_name(1): 1, agent_name(2): 0}

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -247,3 +248,150 @@ def received(connection: socket.socket) -> bytes:
     while piece := connection.recv(65536):
         data += piece
     return data
+
+
+def test_folder_whose_path_is_too_long_for_sockets_is_refused() -> None:
+    with pytest.raises(OSError, match="no folder for sockets has a path that is short enough"):
+        open_folder("k" * 80)
+
+    assert not list(Path("/tmp").glob(f"nni-{os.getuid()}-{'k' * 80}*"))
+
+
+def test_path_of_sockets_may_have_107_bytes(key: str) -> None:
+    # The folder of a connection and the longer name of a socket follow the key.
+    fixed = len(f"/tmp/nni-{os.getuid()}-/c-00000000/manager.sock")
+    longest = key + "k" * (107 - fixed - len(key))
+
+    made = open_folder(longest)
+
+    try:
+        path = Path(made["base"]) / made["name"] / MANAGER_SOCKET
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+        assert len(str(path)) == 107
+    finally:
+        close_folder(longest)
+
+
+def test_home_has_the_folder_where_that_of_the_system_is_taken(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Path(f"/tmp/h{key}")  # short enough for sockets
+    (home / ".nni").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    trap = Path(f"/tmp/nni-{os.getuid()}-{key}")
+    trap.symlink_to(tmp_path)
+    try:
+        made = open_folder(key)
+        base = Path(made["base"])
+        assert base == home / ".nni" / f"nni-{os.getuid()}-{key}"
+        assert (base / made["name"]).is_dir()
+        close_folder(key)
+        assert not base.exists()
+        assert not trap.is_symlink()
+        assert tmp_path.is_dir()
+    finally:
+        trap.unlink(missing_ok=True)
+        shutil.rmtree(home)
+
+
+def test_files_that_are_no_folders_of_connections_stay_at_a_publication(key: str) -> None:
+    made = open_folder(key)
+    base = Path(made["base"])
+    for name in ("other", ".c-old", "c-file"):
+        (base / name).touch()
+
+    publish(base, made["name"])
+
+    assert sorted(path.name for path in base.iterdir()) == sorted([made["name"], "other", CURRENT])
+
+
+def test_number_that_arrives_in_two_pieces_is_one_process(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as first, subprocess.Popen(["true"]) as second:
+        first.wait()
+        second.wait()
+    with started("watch", str(tmp_path)) as watch:
+        line_of(watch)
+        assert watch.stdin is not None
+        digits = str(second.pid)
+        watch.stdin.write(f"{first.pid}\n{digits[:1]}")
+        watch.stdin.flush()
+        assert line_of(watch) == {"ended": first.pid}
+        watch.stdin.write(f"{digits[1:]}\n")
+        watch.stdin.flush()
+
+        assert line_of(watch) == {"ended": second.pid}
+        watch.stdin.close()
+
+
+def test_watch_keeps_the_folder_young(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "file").touch()
+    (tmp_path / "link").symlink_to("/nowhere")
+    paths = [tmp_path / "inner" / "file", tmp_path / "inner", tmp_path / "link", tmp_path]
+    for path in paths:
+        os.utime(path, (1000, 1000), follow_symlinks=False)
+    code = (
+        "import sys; from pathlib import Path; names = {'__name__': 'channel'}; "
+        "exec(Path(sys.argv[1]).read_text(), names); names['_RENEW_S'] = 0.0; "
+        "names['watch'](Path(sys.argv[2]))"
+    )
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", code, worker_channel.__file__, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as watch:
+        line_of(watch)
+        assert watch.stdin is not None
+        for _ in range(2):  # at the second one, the folder was renewed after the first one
+            watch.stdin.write(f"{gone.pid}\n")
+            watch.stdin.flush()
+            line_of(watch)
+        watch.stdin.close()
+
+    assert all(path.lstat().st_mtime > 1000 for path in paths)
+
+
+def test_connection_whose_target_is_away_is_closed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as away:
+        target = str(away.getsockname()[1])
+    with started("listen", "0", target) as listener:
+        report = line_of(listener)
+        assert report["address"] == ""
+        with socket.create_connection(("127.0.0.1", report["port"])) as client:
+            client.settimeout(30)
+            assert client.recv(1) == b""
+        assert listener.stdin is not None
+        listener.stdin.close()
+
+
+def test_calls_print_what_they_have_done(key: str) -> None:
+    opened = json.loads(subprocess.check_output([*PROGRAM, "open", key]))
+    published = subprocess.check_output([*PROGRAM, "publish", opened["base"], opened["name"]])
+    current = (Path(opened["base"]) / CURRENT).read_text()
+    closed = subprocess.check_output([*PROGRAM, "close", key])
+
+    assert json.loads(published) == {"published": opened["name"]}
+    assert current == opened["name"]
+    assert json.loads(closed) == {"closed": key}
+    assert not Path(opened["base"]).exists()
+
+
+def test_unknown_call_is_refused() -> None:
+    done = subprocess.run([*PROGRAM, "open"], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (1, "unknown call: ['open']\n")
+
+
+def test_loopback_address_is_the_last_choice() -> None:
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(("192.0.2.1", 9))
+            outer = str(probe.getsockname()[0])
+    except OSError:
+        pytest.skip("this machine has no other network")
+
+    assert address_towards(["127.0.0.1", "192.0.2.1", "127.0.0.1"]) == outer

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -527,3 +528,56 @@ async def test_live_jobs_and_folders_of_the_installation_are_left_over(platform:
         (POOL, (str(name(4)),)),
         ("exp-b", (f"nni-{INSTALLATION}-exp-b-1",)),
     ]
+
+
+async def test_job_beyond_a_limit_of_submissions_may_be_taken_later(platform: Platform) -> None:
+    platform.slurm.failures["sbatch"] = (
+        "sbatch: error: QOSMaxSubmitJobPerUserLimit\n"
+        "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job "
+        "submit limit, user's size and/or time limits)\n"
+    )
+
+    (failure,) = await platform.adapter().launch(orders(4))
+
+    assert not failure.permanent
+    assert failure.reason.startswith("a limit of the account or the quality of service is reached")
+    assert platform.folders() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "python"),
+    [
+        ({"python": "/opt/a python"}, "exec '/opt/a python' -I -S "),
+        ({"image": "/a.sif", "pythonVersion": "3.12"}, "exec apptainer exec /a.sif python3 -I -S "),
+        ({}, r"exec /\S+ -I -S "),
+    ],
+)
+async def test_agent_runs_by_the_python_of_the_section_the_image_or_the_machine(
+    platform: Platform, options: dict[str, object], python: str
+) -> None:
+    await platform.adapter(**options).launch(orders(4))
+
+    assert re.match(python, platform.slurm.scripts[0].splitlines()[-1])
+
+
+async def test_folder_of_the_output_of_jobs_is_made(platform: Platform, tmp_path: Path) -> None:
+    folder = tmp_path / "logs of jobs" / "a"
+
+    await platform.adapter(logFolder=str(folder)).launch(orders(4))
+
+    assert folder.is_dir()
+    assert f"#SBATCH --output='{folder}/slurm-%j.log'" in platform.slurm.scripts[0]
+
+
+async def test_capacity_is_that_of_the_queue(platform: Platform) -> None:
+    assert await platform.adapter().capacity() is None
+
+
+async def test_agents_that_exist_are_launched_no_second_time(platform: Platform) -> None:
+    adapter = platform.adapter()
+    await adapter.launch(orders(4))
+
+    assert await adapter.launch(orders(4, 5)) == []
+
+    assert sorted(job.name for job in platform.slurm.jobs) == [str(name(4)), str(name(5))]
+    assert len(platform.slurm.scripts) == 2

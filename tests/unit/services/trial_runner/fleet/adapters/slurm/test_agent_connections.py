@@ -152,3 +152,16 @@ async def test_relay_that_is_refused_does_not_hide_the_agents(tmp_path: Path) ->
 async def test_front_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PlatformError):
         await connections(tmp_path, InMemoryRelay(), front=NoFront()).settings()
+
+
+@pytest.mark.parametrize("relay", [None, InMemoryRelay()])
+async def test_relay_is_not_opened_again_for_agents_that_have_one_or_need_none(
+    tmp_path: Path, relay: InMemoryRelay | None
+) -> None:
+    ways = connections(tmp_path, relay)
+    known = await ways.settings()
+
+    await ways.reopen_relay()
+
+    assert await ways.settings() == known
+    assert relay is None or len(relay.opened) == 1

@@ -126,3 +126,36 @@ def test_end_of_a_forgotten_job_has_the_words_of_its_folder(
 
     assert found is not None
     assert (found.phase, found.machine, found.reason) == (AgentPhase.ENDED, "", reason)
+
+
+@pytest.mark.parametrize(
+    ("stage", "reason", "phase", "machine", "shown"),
+    [
+        ("CONFIGURING", "", AgentPhase.STARTING, "n2", ""),
+        ("POWER_UP_NODE", "", AgentPhase.STARTING, "n2", "POWER_UP_NODE"),
+        ("SUSPENDED", "", AgentPhase.RUNNING, "n2", "SUSPENDED"),
+        ("PENDING", "Priority", AgentPhase.PENDING, "",
+         "Priority: jobs of higher priority are before it"),
+    ],
+)  # fmt: skip
+def test_machine_and_reason_follow_the_job(
+    stage: str, reason: str, phase: AgentPhase, machine: str, shown: str
+) -> None:
+    found = platform_agent(NAME, RUNNING, job(stage, reason, nodes="n2"))
+
+    assert found is not None
+    assert (found.name, found.phase, found.machine, found.reason) == (NAME, phase, machine, shown)
+
+
+def test_last_task_of_an_array_is_known_by_the_number_of_its_job() -> None:
+    jobs = [job("RUNNING", job_id="9_0"), job("PENDING", job_id="10_3")]
+
+    assert latest_jobs(jobs)[NAME].id == "10_3"
+    assert latest_jobs(reversed(jobs))[NAME].id == "10_3"
+
+
+def test_failed_job_whose_agent_gave_no_reason_has_that_of_slurm() -> None:
+    found = platform_agent(NAME, RUNNING, job("TIMEOUT"))
+
+    assert found is not None
+    assert found.reason == "TIMEOUT: its time limit was reached; raise timeLimit"

@@ -126,3 +126,67 @@ async def test_script_that_slurm_takes_has_no_refusal() -> None:
 
     assert await commands(runner).test("") is None
     assert commands(runner).are_here is True
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("queue", ["squeue", "--noheader", "--array", "--me", "--states=all",
+                   "--format=%i|%j|%T|%N|%r"]),
+        ("jobs_of_accounting", ["sacct", "--noheader", "--parsable2", "--allocations",
+                                "--starttime=now-7days",
+                                "--format=JobID,JobName,State,ExitCode,NodeList"]),
+        ("partitions", ["scontrol", "show", "partition", "--oneliner"]),
+        ("nodes", ["scontrol", "show", "node", "--oneliner"]),
+        ("configuration", ["scontrol", "show", "config"]),
+    ],
+)  # fmt: skip
+async def test_command_is_called_with_its_arguments(method: str, arguments: list[str]) -> None:
+    runner = OneAnswer("")
+
+    assert not await getattr(commands(runner), method)()
+
+    assert runner.arguments == arguments
+
+
+async def test_output_of_a_command_is_parsed() -> None:
+    job = "nni-0123abcd-exp-a-7"
+
+    (queued,) = await commands(OneAnswer(f"12|{job}|RUNNING|n1|None\n")).queue()
+    (known,) = await commands(OneAnswer(f"12|{job}|FAILED|1:0|n1\n")).jobs_of_accounting()
+    runner = OneAnswer(f"JobId=12 JobName={job} JobState=COMPLETED\n")
+    (shown,) = await commands(runner).details("12")
+    (partition,) = await commands(OneAnswer("PartitionName=a\n")).partitions()
+    (node,) = await commands(OneAnswer("NodeName=b\n")).nodes()
+
+    assert [one.state for one in (queued, known, shown)] == ["RUNNING", "FAILED", "COMPLETED"]
+    assert runner.arguments == ["scontrol", "show", "job", "--oneliner", "12"]
+    assert (partition.name, node.name) == ("a", "b")
+    assert await commands(OneAnswer("A = b\n")).configuration() == "A = b\n"
+
+
+async def test_missing_commands_are_looked_for_in_their_folder() -> None:
+    runner = OneAnswer("/opt/squeue\n/opt/scontrol\n")
+
+    missing = await commands(runner, SlurmOptions(commands_folder="/opt")).missing_programs()
+
+    assert missing == ["/opt/squeue", "/opt/scontrol"]
+    assert runner.arguments[-4:] == ["/opt/sbatch", "/opt/squeue", "/opt/scancel", "/opt/scontrol"]
+
+
+@pytest.mark.parametrize(
+    "words", ["Invalid job id 9", "Job/step already completing or completed", "Already completed"]
+)
+async def test_job_that_has_ended_needs_no_cancellation(words: str) -> None:
+    runner = OneAnswer("", f"scancel: error: {words}", 1)
+
+    await commands(runner).cancel(["9", "10"])
+
+    assert runner.arguments == ["scancel", "9", "10"]
+
+
+async def test_words_of_a_command_are_those_of_its_errors() -> None:
+    with pytest.raises(SlurmRefusalError) as caught:
+        await commands(OneAnswer("output", "errors", status=1)).configuration()
+
+    assert caught.value.message == "errors"

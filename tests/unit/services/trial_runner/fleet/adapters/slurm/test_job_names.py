@@ -66,3 +66,26 @@ def test_agents_are_found_by_the_jobs_that_they_were_submitted_as(numbers: list[
 )
 def test_other_jobs_are_no_agents(job_id: str, job_name: str) -> None:
     assert agent_of_job(job_id, job_name) is None
+
+
+def test_arrays_are_sorted_by_resources_and_numbers() -> None:
+    jobs = group_orders([order(5, 2), order(4), order(3, 2), order(2), order(9, 1, 1)], 1000)
+
+    assert [[one.name.number for one in job.orders] for job in jobs] == [[2, 4], [9], [3, 5]]
+
+
+def test_orders_with_as_many_gpus_in_all_are_of_one_array_if_their_slots_agree() -> None:
+    (zero,) = group_orders([order(1, gpus=0), order(2)], 1000)
+
+    assert zero.indices == [0, 1]
+    assert len(group_orders([order(1, 2, 1), order(2, 1, 2)], 1000)) == 2
+
+
+@pytest.mark.parametrize(("limit", "count"), [(3, 1), (2, 2)])
+def test_largest_index_is_that_of_the_last_agent(limit: int, count: int) -> None:
+    assert len(group_orders([order(1), order(4)], limit)) == count
+
+
+def test_number_of_a_task_is_added_to_that_of_the_first_agent() -> None:
+    assert agent_of_job("88_12", "nni-0123abcd-exp-a-7.array") == name(19)
+    assert agent_of_job("anything", "nni-0123abcd-exp-a-7") == name(7)

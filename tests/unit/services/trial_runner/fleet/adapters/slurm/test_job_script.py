@@ -176,3 +176,73 @@ def test_agent_takes_no_trial_that_would_not_fit(
     limit_s: int | None, duration_s: int | None, lifetime: float | None
 ) -> None:
     assert lifetime_s(SlurmOptions(grace_seconds=60), limit_s, duration_s) == lifetime
+
+
+def test_script_of_an_agent_without_options_is_this_one() -> None:
+    assert script(SlurmOptions(), job(4)) == [
+        "#!/bin/bash",
+        "#SBATCH --job-name=nni-0123abcd-exp-a-4",
+        "#SBATCH --nodes=1",
+        "#SBATCH --ntasks=1",
+        "#SBATCH --output=/home/ann/.nni/logs/slurm-%j.log",
+        "#SBATCH --open-mode=append",
+        "#SBATCH --signal=B:TERM@60",
+        "#SBATCH --requeue",
+        "#SBATCH --export=NONE",
+        "NNI_SLURM_AGENT=nni-0123abcd-exp-a-4",
+        "[ -f /home/ann/.nni/bundles/d1g35t/run.py ] || exit 72",
+        (
+            "exec python3 -I -S /home/ann/.nni/bundles/d1g35t/run.py worker --folder /home/ann/.nni"
+            ' run "$NNI_SLURM_AGENT" d1g35t </dev/null'
+        ),
+    ]
+
+
+def test_options_of_an_array_come_before_its_commands() -> None:
+    options = SlurmOptions(
+        comment="a b", python_path="/opt/py", setup_lines=("module load a", "b"), time_limit="1h"
+    )
+
+    lines = script(options, job(9, 11))
+
+    assert lines[1:6] == [
+        "#SBATCH --job-name=nni-0123abcd-exp-a-9.array",
+        "#SBATCH --nodes=1",
+        "#SBATCH --ntasks=1",
+        "#SBATCH --time=0-01:00:00",
+        "#SBATCH --comment='a b'",
+    ]
+    assert lines[6] == "#SBATCH --array=0,2"
+    assert lines[-6:-1] == [
+        "NNI_SLURM_AGENT=nni-0123abcd-exp-a-$((9 + SLURM_ARRAY_TASK_ID))",
+        "[ -f /home/ann/.nni/bundles/d1g35t/run.py ] || exit 72",
+        "export PATH=/opt/py:$PATH",
+        "module load a",
+        "b",
+    ]
+
+
+def test_folder_with_a_blank_is_one_word_of_each_line() -> None:
+    lines = script(SlurmOptions(), job(4), "/a b")
+
+    assert "#SBATCH --output='/a b/logs/slurm-%j.log'" in lines
+    assert "[ -f '/a b/bundles/d1g35t/run.py' ] || exit 72" in lines
+    assert "worker --folder '/a b' run" in lines[-1]
+
+
+def test_options_of_pyxis_are_words_behind_its_own() -> None:
+    options = SlurmOptions(
+        image="a", image_runtime="pyxis", image_options=("--container-mounts=/a b",)
+    )
+
+    assert script(options, job(1))[-1].startswith(
+        "exec srun --ntasks=1 --overlap --export=ALL --container-image=a --container-mount-home"
+        " '--container-mounts=/a b' python3 -I -S "
+    )
+
+
+@pytest.mark.parametrize(("gpus", "found"), [(None, []), (0, []), (1, ["--gres=gpu:2"])])
+def test_gpus_are_asked_for_if_trials_take_any(gpus: int | None, found: list[str]) -> None:
+    resources = job_resources(SlurmOptions(), job(1, slots=2, gpus=gpus))
+
+    assert resources == ["--nodes=1", "--ntasks=1", *found]

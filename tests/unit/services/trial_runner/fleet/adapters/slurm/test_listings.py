@@ -237,3 +237,126 @@ def test_end_of_a_cut_output_is_shown_by_its_last_80_characters() -> None:
 def test_usual_time_of_a_partition_counts_before_its_limit() -> None:
     assert Partition("main", max_time_s=600, default_time_s=60).job_time_s == 60
     assert Partition("main", max_time_s=600).job_time_s == 600
+
+
+STATES = {
+    JobStage.PENDING: "PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD SPECIAL_EXIT RESV_DEL_HOLD",
+    JobStage.STARTING: "CONFIGURING POWER_UP_NODE",
+    JobStage.RUNNING: "RUNNING COMPLETING RESIZING SIGNALING STAGE_OUT STOPPED SUSPENDED",
+    JobStage.ENDED: (
+        "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY "
+        "PREEMPTED RECONFIG_FAIL REVOKED TIMEOUT"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "stage"), [(state, stage) for stage, text in STATES.items() for state in text.split()]
+)
+def test_each_state_of_slurm_has_a_stage(state: str, stage: JobStage) -> None:
+    assert SlurmJob("1", agent(7), state).stage is stage
+
+
+@pytest.mark.parametrize(
+    ("short", "state"),
+    [
+        ("BF", "BOOT_FAIL"), ("CA", "CANCELLED"), ("CD", "COMPLETED"), ("CF", "CONFIGURING"),
+        ("CG", "COMPLETING"), ("DL", "DEADLINE"), ("F", "FAILED"), ("NF", "NODE_FAIL"),
+        ("PR", "PREEMPTED"), ("R", "RUNNING"), ("RD", "RESV_DEL_HOLD"), ("RF", "REQUEUE_FED"),
+        ("RH", "REQUEUE_HOLD"), ("RQ", "REQUEUED"), ("RS", "RESIZING"), ("RV", "REVOKED"),
+        ("S", "SUSPENDED"), ("SE", "SPECIAL_EXIT"), ("SI", "SIGNALING"), ("SO", "STAGE_OUT"),
+        ("ST", "STOPPED"), ("TO", "TIMEOUT"), ("r", "RUNNING"), (" pd ", "PENDING"),
+    ],
+)  # fmt: skip
+def test_short_states_are_those_of_slurm(short: str, state: str) -> None:
+    assert long_state(short) == state
+
+
+@pytest.mark.parametrize(
+    "none", ["", "(null)", "N/A", "n/a", "None", "NONE", "UNLIMITED", " None "]
+)
+def test_words_for_nothing_are_no_reason(none: str) -> None:
+    (job,) = parse_squeue(f"12|{ONE}|RUNNING|n1|{none}\n")
+
+    assert (job.reason, job.nodes) == ("", "n1")
+
+
+def test_node_of_a_queued_job_has_no_blanks() -> None:
+    (job,) = parse_squeue(f" 12 |{ONE}| R | n1 | Priority \n")
+
+    assert (job.id, job.state, job.nodes, job.reason) == ("12", "RUNNING", "n1", "Priority")
+
+
+def test_empty_output_has_no_jobs() -> None:
+    assert parse_squeue("") == parse_sacct("") == parse_scontrol_jobs("") == []
+
+
+def test_accounting_may_have_more_columns() -> None:
+    assert parse_sacct(f"12|{ONE}|FAILED|3:0|n1|more\n") == [
+        SlurmJob("12", agent(7), "FAILED", "", "n1", "3:0")
+    ]
+
+
+def test_tasks_of_an_array_are_read_from_the_accounting() -> None:
+    jobs = parse_sacct(f"14_[1-2]|{ARRAY}|PENDING|0:0|None assigned\n")
+
+    assert [(job.id, job.agent.number, job.nodes) for job in jobs] == [
+        ("14_1", 8, ""), ("14_2", 9, "")
+    ]  # fmt: skip
+
+
+def test_job_without_a_state_counts_as_running() -> None:
+    (job,) = parse_scontrol_jobs(f"JobId=12 JobName={ONE}\n")
+
+    assert (job.state, job.stage, job.exit_code, job.reason) == (
+        "UNKNOWN", JobStage.RUNNING, "", ""
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ["JobId=x JobName=a", f"JobName={ONE}", f"JobId= JobName={ONE}"])
+def test_job_without_a_number_is_passed_over(line: str) -> None:
+    assert parse_scontrol_jobs(f"{line}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("state", "is_up"), [("UP", True), ("INACTIVE", True), ("DOWN", False), ("DRAIN", False)]
+)
+def test_partition_takes_jobs_if_it_is_up_or_inactive(state: str, *, is_up: bool) -> None:
+    (partition,) = parse_partitions(f"PartitionName=a State={state}\n")
+
+    assert partition.is_up is is_up
+
+
+def test_lists_of_a_partition_are_read() -> None:
+    (partition,) = parse_partitions(
+        "PartitionName=a Default=NO AllowAccounts=a,b DenyAccounts=c AllowQos=d DenyQos=e,f"
+        " MaxMemPerNode=1000 MaxCPUsPerNode=7 DefaultTime=00:01:00 MaxTime=1-00:00:00\n"
+    )
+
+    assert partition == Partition(
+        "a", max_time_s=86_400, default_time_s=60, max_cpus_per_node=7, max_memory_mebibytes=1000,
+        accounts=("a", "b"), denied_accounts=("c",), qos=("d",), denied_qos=("e", "f"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ["", "(null)", "ALL", "N/A"])
+def test_list_of_no_names_or_all_is_empty(value: str) -> None:
+    (partition,) = parse_partitions(f"PartitionName=a AllowAccounts={value} DenyQos={value}\n")
+
+    assert (partition.accounts, partition.denied_qos) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("output", "cluster"),
+    [
+        ("", Cluster(has_accounting=False, array_index_limit=0, kill_wait_s=30.0)),
+        ("MaxArraySize = 1\n", Cluster(has_accounting=False, array_index_limit=0)),
+        ("KillWait = 0 sec\n", Cluster(has_accounting=False, array_index_limit=0)),
+        ("KillWait=45\nAccountingStorageType=accounting_storage/slurmdbd",
+         Cluster(has_accounting=True, array_index_limit=0, kill_wait_s=45.0)),
+    ],
+)  # fmt: skip
+def test_missing_settings_of_the_cluster_have_their_usual_values(
+    output: str, cluster: Cluster
+) -> None:
+    assert read_cluster(output) == cluster

@@ -1,5 +1,7 @@
 """Options of the section."""
 
+import math
+
 import pytest
 
 from svc_trial_runner.fleet.adapters.slurm.options import (
@@ -170,3 +172,95 @@ def test_long_value_is_shown_by_its_first_80_characters(
     (problem,) = option_problems(options)
 
     assert problem.value == value
+
+
+@pytest.mark.parametrize(
+    "value", [math.inf, -math.inf, math.nan, 10**400], ids=["inf", "-inf", "nan", "huge"]
+)
+@pytest.mark.parametrize(
+    "name", ["cpus", "nodes", "graceSeconds", "pollIntervalSeconds", "reuseMode", "options"]
+)
+def test_number_that_is_not_finite_is_named(name: str, value: float) -> None:
+    assert broken(**{name: value}) == [name]
+    assert parse_options({name: value}) == SlurmOptions()
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("partition", "must be text"),
+        ("cpus", "must be a whole number of at least 1"),
+        ("pollIntervalSeconds", "must be a number of at least 0.1"),
+        ("arrays", "must be true or false"),
+        ("setupLines", "must be a list of texts"),
+    ],
+)
+def test_value_of_a_wrong_type_is_shown_with_the_rule_of_its_field(name: str, rule: str) -> None:
+    (problem,) = option_problems({name: {}})
+
+    assert (problem.field, problem.rule, problem.value) == (name, rule, "{}")
+
+
+@pytest.mark.parametrize("value", [0, 0.5, 1.5])
+def test_count_that_is_no_whole_number_of_at_least_one_is_named(value: float) -> None:
+    assert broken(graceSeconds=value) == ["graceSeconds"]
+
+
+def test_job_ends_60_seconds_after_its_notice_and_the_queue_is_read_each_5_seconds() -> None:
+    options = parse_options({})
+
+    assert (options.grace_seconds, options.poll_interval_seconds) == (60, 5.0)
+    assert (options.nodes, options.cpus, options.image_runtime) == (1, None, "apptainer")
+    assert options.time_limit_s is None
+
+
+def test_notice_must_not_fill_the_time_limit_by_itself() -> None:
+    (problem,) = option_problems({"timeLimit": "2m", "graceSeconds": 121})
+
+    assert problem.rule == "must be shorter than timeLimit"
+    assert problem.value == "121"
+
+
+def test_time_limit_that_is_too_short_for_a_trial_is_shown() -> None:
+    (problem,) = option_problems({"timeLimit": "2m", "maxTrialDuration": "61s"})
+
+    assert (problem.field, problem.value) == ("timeLimit", "2m")
+    assert problem.remedy == "no trial would ever fit"
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [("-o log", "output"), ("-e log", "error"), ("-D /x", "chdir"), ("-p gpu", "partition"),
+     ("-A lab", "account"), ("-q high", "qos"), ("-t 5", "time"), ("-a 1-9", "array"),
+     ("--export=ALL", "export"), ("--requeue", "requeue")],
+)  # fmt: skip
+def test_refused_raw_option_is_named_by_its_long_name(raw: str, name: str) -> None:
+    (problem,) = option_problems({"options": ["--exclusive", raw]})
+
+    assert (problem.field, problem.rule, problem.value) == (
+        "options[1]",
+        f"must not be --{name}",
+        raw,
+    )
+
+
+@pytest.mark.parametrize("raw", ["--nodes=1-1", "-N1", "-n1", "--ntasks-per-node=1"])
+def test_raw_option_of_one_node_is_accepted(raw: str) -> None:
+    assert broken(options=[raw]) == []
+
+
+@pytest.mark.parametrize("raw", ["--nodes=11", "--ntasks-per-node=2", "--nodes=1-2", "-N11"])
+def test_raw_option_of_several_nodes_is_shown(raw: str) -> None:
+    (problem,) = option_problems({"options": [raw]})
+
+    assert (problem.field, problem.value) == ("options[0]", raw)
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.1", "2.11", "3.11.x", "13.11", ""])
+def test_version_of_python_in_an_image_is_3_11_or_later(version: str) -> None:
+    assert broken(image="/images/a.sif", pythonVersion=version) == ["pythonVersion"]
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.19.2", "3.20"])
+def test_later_versions_of_python_in_an_image_are_accepted(version: str) -> None:
+    assert broken(image="/images/a.sif", pythonVersion=version) == []

@@ -108,3 +108,66 @@ def test_node_that_names_no_resources_has_none() -> None:
     found = broken_limits(SlurmOptions(gres="gpu:1"), PARTITIONS, nodes)
 
     assert [problem.rule for problem in found] == ["must be at most gpu:0, what a node of main has"]
+
+
+@pytest.mark.parametrize(
+    ("options", "rule", "value", "remedy"),
+    [
+        (SlurmOptions(partition="nope"), "must be a partition of the cluster", "nope",
+         "there are: main, gpu, old, empty"),
+        (SlurmOptions(partition="old"), "must take jobs, and is down", "old",
+         "sinfo shows those that do"),
+        (SlurmOptions(partition="empty"), "must have nodes, and has none", "empty", ""),
+        (SlurmOptions(cpus=9), "must be at most 8, what a node of main has", "9",
+         "lower it, or choose another partition"),
+        (SlurmOptions(memory="5G"), "must be at most 4000M, what a node of main has", "5G",
+         "lower it, or choose another partition"),
+        (SlurmOptions(partition="gpu", account="lab", gres="gpu:3"),
+         "must be at most gpu:2, what a node of gpu has", "gpu:3",
+         "lower it, or choose another partition"),
+        (SlurmOptions(partition="gpu", account="guests"),
+         "must be allowed by the partition gpu", "guests", "it allows: lab"),
+        (SlurmOptions(partition="gpu", qos="low"),
+         "must be allowed by the partition gpu", "low", "choose another one"),
+        (SlurmOptions(max_trial_duration="10m"),
+         "must fit into the limit of main, 0-00:10:00", "10m", "set timeLimit, or lower it"),
+    ],
+)  # fmt: skip
+def test_broken_limit_is_explained(
+    options: SlurmOptions, rule: str, value: str, remedy: str
+) -> None:
+    (problem,) = broken_limits(options, PARTITIONS, NODES)
+
+    assert (problem.rule, problem.value, problem.remedy) == (rule, value, remedy)
+
+
+def test_memory_that_the_partition_limits_is_named_by_that_limit() -> None:
+    partition = Partition("main", is_default=True, max_memory_mebibytes=1000)
+
+    (problem,) = broken_limits(SlurmOptions(memory="2G"), [partition], NODES)
+
+    assert problem.rule == "must be at most 1000M, what a node of main has"
+
+
+def test_cluster_without_partitions_has_none_to_choose_from() -> None:
+    (problem,) = broken_limits(SlurmOptions(partition="gpu"), [], NODES)
+
+    assert problem.remedy == "there are: none"
+
+
+def test_time_limit_of_the_section_counts_instead_of_that_of_the_partition() -> None:
+    assert broken(SlurmOptions(time_limit="1h", max_trial_duration="59m")) == []
+
+
+def test_largest_node_of_the_partition_counts() -> None:
+    nodes = [
+        ComputeNode("a", cpus=2, memory_mebibytes=8000, gres={"gpu": 1}, partitions=("main",)),
+        ComputeNode("b", cpus=8, memory_mebibytes=1000, gres={"gpu": 4}, partitions=("x", "main")),
+        ComputeNode("c", cpus=99, memory_mebibytes=99_000, gres={"gpu": 9}, partitions=("x",)),
+    ]
+
+    def fields(options: SlurmOptions) -> list[str]:
+        return [one.field for one in broken_limits(options, PARTITIONS, nodes)]
+
+    assert fields(SlurmOptions(cpus=8, memory="8000M", gres="gpu:4")) == []
+    assert fields(SlurmOptions(cpus=9, memory="8001M", gres="gpu:5")) == ["cpus", "memory", "gres"]

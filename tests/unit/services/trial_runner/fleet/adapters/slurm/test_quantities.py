@@ -90,3 +90,59 @@ def test_generic_resources_are_counted_by_name(text: str, counts: dict[str, int]
 )
 def test_indices_of_an_array_are_read(text: str, indices: list[int]) -> None:
     assert parse_indices(text) == indices
+
+
+@pytest.mark.parametrize("text", ["9" * 400 + "h", "9" * 400, "1-" + "9" * 400, "2h3", "1-", "-1"])
+def test_time_that_no_clock_has_is_none(text: str) -> None:
+    assert parse_time_limit(text) is None
+
+
+@pytest.mark.parametrize("text", ["9" * 400 + "g", "9" * 400, "-1g", "1x", "g", ""])
+def test_size_that_no_machine_has_is_none(text: str) -> None:
+    assert parse_mebibytes(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "mebibytes"),
+    [
+        ("1t", 1_048_576),
+        ("1.333333333333333333g", 1365),
+        ("4Gc", 4096),
+        ("4Mn", 4),
+        (" 2GiB ", 2048),
+    ],
+)
+def test_size_may_have_any_unit_and_the_mark_of_cores_or_nodes(text: str, mebibytes: int) -> None:
+    assert parse_mebibytes(text) == mebibytes
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("gpu:3,gpu:a100", {"gpu": 4}),
+        ("gpu:a100=2", {"gpu": 2}),
+        (" gpu:1 , shard:2 ", {"gpu": 1, "shard": 2}),
+        ("gpu:0", {"gpu": 0}),
+        ("gpu:2(IDX:0-1,3)", {"gpu": 2}),
+        ("craynetwork:2,N/A", {"craynetwork": 2}),
+    ],
+)
+def test_generic_resources_are_summed_over_their_parts(text: str, counts: dict[str, int]) -> None:
+    assert parse_gres(text) == counts
+
+
+@pytest.mark.parametrize(
+    ("text", "indices"),
+    [("7", [7]), ("2-2", [2]), ("1-6:2,9%1", [1, 3, 5, 9]), ("", []), ("a", [])],
+)
+def test_indices_may_be_numbers_and_ranges(text: str, indices: list[int]) -> None:
+    assert parse_indices(text) == indices
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0-00:00:00"), (1, "0-00:01:00"), (3599, "0-01:00:00"), (86_400, "1-00:00:00"),
+     (86_399, "1-00:00:00"), (3 * 86_400 + 2 * 3600 + 61, "3-02:02:00")],
+)  # fmt: skip
+def test_time_limit_has_days_hours_and_minutes(seconds: int, text: str) -> None:
+    assert format_time_limit(seconds) == text

@@ -142,3 +142,24 @@ async def test_endpoint_with_tls_needs_no_relay() -> None:
 
     assert await relayed(TLS, [ELSEWHERE], NoFront(), relay, "python3") == connection(TLS)
     assert relay.requests == []
+
+
+async def test_second_address_of_a_name_may_be_that_of_this_machine() -> None:
+    assert await is_here(ComputeNode("n1", host="localhost"))
+
+
+async def test_remedy_of_the_front_is_kept() -> None:
+    class ClosedFront:
+        async def open(self) -> FrontEndpoint:
+            raise PlatformError("no port is free", "free one")
+
+    with pytest.raises(PlatformError, match="need the TLS front: no port is free") as caught:
+        await way_in(LOOPBACK, [ELSEWHERE], ClosedFront(), commands_are_here=True)
+
+    assert (caught.value.remedy, caught.value.permanent) == ("free one", False)
+
+
+async def test_direct_connection_has_the_addresses_of_bus_and_manager() -> None:
+    found = connection(LOOPBACK)
+
+    assert (found.bus, found.manager) == ("nats://127.0.0.1:4222", "127.0.0.1:50051")

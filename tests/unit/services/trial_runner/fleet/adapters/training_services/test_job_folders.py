@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -84,3 +86,26 @@ def test_files_that_cannot_be_written_are_an_error_of_the_platform(
 
     with pytest.raises(PlatformError, match="files of a job cannot be written"):
         JobFolders(tmp_path).write("a", bundle, b"{}", OPTIONS)
+
+
+def test_bundle_on_the_same_file_system_is_not_copied(tmp_path: Path, bundle: Path) -> None:
+    folder = JobFolders(tmp_path).write("a", bundle, b"{}", OPTIONS)
+
+    assert (folder / "bundle.tar.gz").stat().st_ino == bundle.stat().st_ino
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "bundle.tar.gz", "job.json", "program.py", "settings.json", "start.py", "start.sh"
+    ]  # fmt: skip
+
+
+def test_bundle_that_cannot_be_linked_is_copied(
+    tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", refuse)
+
+    folder = JobFolders(tmp_path).write("a", bundle, b"{}", OPTIONS)
+
+    assert (folder / "bundle.tar.gz").read_bytes() == b"packed"
+    assert (folder / "bundle.tar.gz").stat().st_ino != bundle.stat().st_ino

@@ -1,6 +1,7 @@
 """Start of an agent in the folder of its job, with a bundle that prints its settings."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,3 +66,29 @@ def test_python_of_another_version_is_named_with_the_field() -> None:
 
     with pytest.raises(SystemExit, match=f"pythonVersion must be {found}.* got 3.99"):
         check_version([3, 99])
+
+
+def test_program_of_another_python_does_not_start_the_job(folder: Path) -> None:
+    job = json.loads((folder / "job.json").read_text())
+    (folder / "job.json").write_text(json.dumps({**job, "python": [3, 99]}))
+
+    done = start(folder)
+
+    found = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"ERROR: pythonVersion must be {found}, that of {sys.executable} in the job,"
+        " got 3.99; change it, or give another interpreter as python\n"
+    )
+    assert (folder / "settings.json").exists()
+
+
+def test_job_may_run_in_a_copy_of_its_folder(folder: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "a copy"
+    shutil.copytree(folder, copied)
+
+    done = start(copied)
+
+    assert json.loads(done.stdout.partition("] ")[2])["home"] == str(copied / "home")
+    assert (folder / "settings.json").exists()
+    assert not (copied / "settings.json").exists()

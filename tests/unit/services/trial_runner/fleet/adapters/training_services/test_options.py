@@ -84,3 +84,37 @@ def test_interval_is_at_most_a_million_seconds(interval: float, seconds: float) 
 
 def test_first_version_of_an_agent_is_allowed() -> None:
     assert option_problems({"pythonVersion": "3.11"}) == []
+
+
+@pytest.mark.parametrize("interval", [float("inf"), 10**400, -(10**400), None, [1]])
+def test_interval_that_no_clock_has_counts_as_not_given(interval: object) -> None:
+    assert parse_options({"pollIntervalSeconds": interval}).poll_interval_s == POLL_S
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("python", "python"), ("platformTag", "platform_tag"), ("pythonPath", "python_path")],
+)
+def test_text_of_a_wrong_type_counts_as_not_given(name: str, field: str) -> None:
+    assert parse_options({name: 7}) == parse_options({})
+    assert getattr(parse_options({name: " a "}), field) == "a"
+
+
+def test_reuse_is_refused_by_false_alone() -> None:
+    assert parse_options({"reuseMode": None}).reuse_mode
+    assert parse_options({"setupLines": "a\nb"}).setup_lines == ("a", "b")
+    assert parse_options({"setupLines": [7]}).setup_lines == ()
+
+
+@pytest.mark.parametrize("version", ["3.1111", "3.11.1", "4.0", " 3.12", "3.12\n", ""])
+def test_text_that_is_no_version_is_a_problem(version: str) -> None:
+    (problem,) = option_problems({"pythonVersion": version})
+
+    assert problem.rule == "must be a version >= 3.11, as text such as '3.11'"
+    assert parse_options({"pythonVersion": version}).python_version == sys.version_info[:2]
+
+
+def test_secret_of_the_section_wins_over_its_option() -> None:
+    section = PlatformSection("queue", {"password": "shown"}, {"password": "hidden"})
+
+    assert whole_section(section) == {"password": "hidden"}

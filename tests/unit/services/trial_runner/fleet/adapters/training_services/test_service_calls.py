@@ -172,3 +172,78 @@ def test_only_a_refused_section_is_a_permanent_error(
         ServiceCalls.create(Refusing, {}, Path("unused"))
 
     assert caught.value.permanent is permanent
+
+
+async def test_calls_reach_the_service_with_their_arguments() -> None:
+    found: list[object] = []
+
+    class Noting(ScriptedService):
+        async def submit_trial_job(self, form: JobApplicationForm) -> Any:
+            found.append(form)
+            return job(id="8")
+
+        async def cancel_trial_job(self, trial_job_id: str, is_early_stopped: bool = False) -> None:
+            found.append((trial_job_id, is_early_stopped))
+
+        async def clean_up(self) -> None:
+            found.append("clean_up")
+
+        async def run(self) -> None:
+            found.append("run")
+
+    service = ServiceCalls.create(Noting, {}, Path("unused"))
+
+    assert await service.submit(FORM) == job(id="8")
+    await service.cancel("9")
+    await service.clean_up()
+    await service.run()
+
+    assert found == [FORM, ("9", False), "clean_up", "run"]
+
+
+def test_listener_that_the_service_refuses_is_an_error() -> None:
+    class Deaf(ScriptedService):
+        def add_trial_job_metric_listener(self, listener: object) -> None:
+            raise RuntimeError("no metrics")
+
+    with pytest.raises(
+        TrainingServiceError, match="add_trial_job_metric_listener: no metrics"
+    ) as caught:
+        ServiceCalls.create(Deaf, {}, Path("unused")).listen(lambda _: None)
+
+    assert not caught.value.permanent
+
+
+async def test_wrong_result_is_shown_by_its_first_80_characters() -> None:
+    with pytest.raises(TrainingServiceError) as caught:
+        await calls(list="a" * 200).jobs()
+
+    assert str(caught.value).endswith(f"got '{'a' * 79}")
+    assert caught.value.remedy == "repair the class of the training service"
+
+
+def test_class_and_section_reach_the_service() -> None:
+    made: list[tuple[Any, Path]] = []
+
+    class Noting(ScriptedService):
+        def __init__(self, section: Any, folder: Path) -> None:
+            made.append((section, folder))
+            super().__init__(section, folder)
+
+    ServiceCalls.create(Noting, {"queue": "a"}, Path("folder"))
+
+    assert made == [({"queue": "a"}, Path("folder"))]
+
+
+def test_object_in_place_of_a_class_has_a_remedy() -> None:
+    with pytest.raises(TrainingServiceError) as caught:
+        ServiceCalls.create("a" * 200, {}, Path("unused"))
+
+    assert str(caught.value).endswith(f"got '{'a' * 79}")
+    assert caught.value.remedy == "repair the PlatformEntry of its package"
+    assert caught.value.permanent
+
+
+def test_own_tags_of_a_job_win_over_those_of_its_form() -> None:
+    assert agent_of(job(tags=(str(agent_name(2)),), form=FORM)) == agent_name(2)
+    assert agent_of(job(tags=(), form=FORM)) == agent_name(1)
