@@ -18,7 +18,8 @@ from svc_common.experiment_events.causes import WaitReason
 from svc_manager.converters.agent_limits import apply_limits, write_agent_limits
 from svc_manager.converters.reasons import write_end, write_loss, write_stop, write_wait
 from svc_manager.converters.scalars import set_ms, write_metric
-from svc_manager.converters.secret_names import names_secret, shows_password, variable_name
+from svc_manager.converters.secret_names import names_secret, variable_name
+from svc_manager.converters.secret_texts import MASK, TextMask
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.remarks import Remarks
 from svc_manager.domain.state import Experiment
@@ -26,7 +27,6 @@ from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import DEFAULT_METRIC
 from svc_manager.domain.waiting import waiting_for
 
-_MASK: Final = "******"
 _EXAMPLE_CHARACTERS: Final = 120
 """Characters of a user's value that an error quotes."""
 
@@ -135,12 +135,14 @@ def current_config(experiment: Experiment) -> config_pb2.ExperimentConfig:
 
 
 def mask_config(config: config_pb2.ExperimentConfig) -> None:
-    """Mask, in place, secrets in the platform options and class arguments of a configuration."""
+    """Mask, in place, secrets in the command, platform options and arguments of algorithms."""
+    texts = TextMask()
+    config.trial_command = texts(config.trial_command)
     for service in config.training_services:
-        mask_value(service.options)
+        mask_value(service.options, texts)
     for algorithm in (config.tuner, config.assessor, config.advisor):
         if algorithm.HasField("class_args"):
-            mask_value(algorithm.class_args)
+            mask_value(algorithm.class_args, texts)
 
 
 def mask_event(event: event_pb2.Event) -> None:
@@ -148,30 +150,30 @@ def mask_event(event: event_pb2.Event) -> None:
     if event.HasField("experiment_created"):
         mask_config(event.experiment_created.config)
     elif event.algorithm_requested.tuner.HasField("class_args"):
-        mask_value(event.algorithm_requested.tuner.class_args)
+        mask_value(event.algorithm_requested.tuner.class_args, TextMask())
 
 
-def mask_value(value: value_pb2.Value) -> None:
+def mask_value(value: value_pb2.Value, texts: TextMask) -> None:
     """Replace, in place, every value whose key names a secret by a mask, at any depth.
 
-    The value of a variable `{name: …, value: …}` is masked if its name does, and a text if it shows
-    a password.
+    The value of a variable `{name: …, value: …}` is masked if its name does, and what `texts` finds
+    in other texts.
     """
     kind = value.WhichOneof("kind")
-    if kind == "string_value" and shows_password(value.string_value):
-        value.string_value = _MASK
+    if kind == "string_value":
+        value.string_value = texts(value.string_value)
     elif kind == "map_value":
         entries = value.map_value.entries
         variable = variable_name({entry.key: entry.value.string_value for entry in entries})
         for entry in entries:
             name = variable if variable and entry.key == "value" else entry.key
             if names_secret(name) and entry.value.WhichOneof("kind") is not None:
-                entry.value.string_value = _MASK
+                entry.value.string_value = MASK
             else:
-                mask_value(entry.value)
+                mask_value(entry.value, texts)
     elif kind == "list_value":
         for item in value.list_value.items:
-            mask_value(item)
+            mask_value(item, texts)
 
 
 def algorithm_name(config: config_pb2.ExperimentConfig) -> str:

@@ -5,12 +5,14 @@ from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
 from nni_proto.trial.v1 import cause_pb2, trial_pb2
 from nni_wire.values import from_value, to_value
 from svc_common.experiment_events.causes import WaitCause, WaitReason
+from svc_manager.converters.secret_texts import MASK, TextMask
 from svc_manager.converters.views import (
     algorithm_name,
     config_view,
     counts_view,
     experiment_view,
     exported_view,
+    mask_config,
     mask_event,
     mask_value,
     trial_view,
@@ -102,17 +104,39 @@ def test_texts_with_secret_names_are_masked_at_any_depth() -> None:
     value = to_value({"user": "u", "nested": [{"password": "hush"}], "api_token": "hush"})
     value.map_value.entries.add(key="store", value=to_value(["redis://:hush@host"]))
 
-    mask_value(value)
+    mask_value(value, TextMask())
 
     assert "hush" not in str(from_value(value))
     assert from_value(value)["user"] == "u"
+
+
+def test_secrets_in_commands_and_in_texts_of_options_are_masked() -> None:
+    config = config_pb2.ExperimentConfig(trial_command="API_KEY=abc python3 t.py")
+    service = config.training_services.add(platform="slurm")
+    service.options.CopyFrom(to_value({"setupLines": ["export TOKEN=abc", "module load x"]}))
+
+    mask_config(config)
+
+    assert config.trial_command == f"API_KEY={MASK} python3 t.py"
+    assert from_value(config.training_services[0].options) == {
+        "setupLines": [f"export TOKEN={MASK}", "module load x"]
+    }
+
+
+def test_texts_of_a_configuration_share_the_limit_of_names() -> None:
+    config = config_pb2.ExperimentConfig(trial_command="a=b " * 5_000)
+    config.tuner.class_args.CopyFrom(to_value({"x": "a=b"}))
+
+    mask_config(config)
+
+    assert from_value(config.tuner.class_args) == {"x": MASK}
 
 
 def test_variables_of_pods_are_masked_by_their_names() -> None:
     mode = {"name": "MODE", "value": "x"}
     value = to_value([{"value": "hush", "name": "WANDB_API_KEY"}, mode])
 
-    mask_value(value)
+    mask_value(value, TextMask())
 
     masked = from_value(value)
     assert "hush" not in str(masked)
