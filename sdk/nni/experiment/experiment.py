@@ -24,7 +24,7 @@ from nni.experiment.run_mode import RunMode, apply_run_mode
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
     from nni.experiment.config import ExperimentConfig
-    from nni_proto.experiment.v1 import experiment_service_pb2
+    from nni_proto.experiment.v1 import config_pb2, experiment_service_pb2
 
     _Opened: TypeAlias = (
         experiment_service_pb2.ResumeExperimentResponse
@@ -104,7 +104,6 @@ class Experiment(ExperimentHandle):
         """
         from nni.experiment.annotated_code import converted_code
         from nni.experiment.client import ManagerClient
-        from nni.experiment.conversion import config_to_proto
         from nni.experiment.local_shape import ensure_local_shape
         from nni.experiment.preflight import check_start, on_free_port
 
@@ -118,7 +117,7 @@ class Experiment(ExperimentHandle):
                 answer = on_free_port(
                     port,
                     lambda number: client.create(
-                        config_to_proto(runnable_config),
+                        self._config_message(runnable_config),
                         port=number,
                         url_prefix="",
                         environment=experiment_environment(),
@@ -136,6 +135,12 @@ class Experiment(ExperimentHandle):
             _logger.warning("%s", warning)
         announce("Web UI URLs: %s", " ".join(client.page_urls(answer.urls, self.id)))
         self._wait_for_algorithm()
+
+    def _config_message(self, config: ExperimentConfig) -> config_pb2.ExperimentConfig:
+        """Return the message that creates the experiment; subclasses add what has no field."""
+        from nni.experiment.conversion import config_to_proto
+
+        return config_to_proto(config)
 
     def run(
         self,

@@ -88,6 +88,11 @@ def readable(value: object) -> object:
     if isinstance(value, float) and math.isfinite(value):
         return value
     text = value if isinstance(value, str) else repr(value)
+    return cut_text(text)
+
+
+def cut_text(text: str) -> str:
+    """Return a text of at most 80 characters: a longer one is cut."""
     return text if len(text) <= _TEXT_LIMIT else f"{text[: _TEXT_LIMIT - 1]}…"
 
 
@@ -100,7 +105,7 @@ def _entry(leaf: LabeledMutable) -> dict[str, Any]:
             return {"_type": "subset", **_values(leaf.values), "kind": "inputs", **chosen}
         case Numerical():
             return {**_number(leaf), "kind": "number"}
-    return {"_type": "other", "_value": [_text(leaf)], "kind": "other"}
+    return {"_type": "other", "_value": [one_line(leaf)], "kind": "other"}
 
 
 def _values(values: list[Any]) -> dict[str, Any]:
@@ -116,7 +121,7 @@ def _number(leaf: Numerical) -> dict[str, Any]:
         return {"_type": f"{name}uniform", "_value": [leaf.low, leaf.high, *step]}
     if leaf.distribution is None and not math.isfinite(leaf.low) and not math.isfinite(leaf.high):
         return {"_type": f"{name}normal", "_value": [leaf.mu, leaf.sigma, *step]}
-    return {"_type": "distribution", "_value": [_text(leaf)]}
+    return {"_type": "distribution", "_value": [one_line(leaf)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +173,7 @@ class _Layers:
 
 
 def _layer(choice: Any) -> dict[str, Any]:  # noqa: ANN401 - a LayerChoice
-    texts = [_text(choice[name]) for name in choice.names[:VALUES_LIMIT]]
+    texts = [one_line(choice[name]) for name in choice.names[:VALUES_LIMIT]]
     return {"kind": "layer", "candidates": texts}
 
 
@@ -179,7 +184,7 @@ def _children(module: Any) -> Iterator[Any]:  # noqa: ANN401 - anything
         yield from module.children()
 
 
-def _text(value: object) -> str:
+def one_line(value: object) -> str:
     """Return an object's one-line repr; if that is long its class, with its children's if short."""
     text = repr(value)
     if "\n" not in text and len(text) <= _TEXT_LIMIT:

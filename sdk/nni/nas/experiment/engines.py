@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from nni.common.serializer.submission import submission_limit_bytes
 from nni.nas.execution import ExecutionEngine
+from nni.nas.execution.model_graph import model_graph_of
 from nni.nas.execution.payload_files import PayloadFiles
 from nni.nas.execution.search_space import search_space_of
 from nni.nas.experiment.config import (
@@ -56,7 +57,8 @@ def _training_service(config: NasExperimentConfig, search: SearchTarget) -> Exec
     from nni.nas.experiment.platform_trials import ManagerTrialPlatform
 
     described = search_space_of(search.model_space, search.space.simplify())
-    platform = ManagerTrialPlatform(config, search.port, described)
+    graph = model_graph_of(search.model_space)
+    platform = ManagerTrialPlatform(config, search.port, described, graph)
     return TrainingServiceExecutionEngine(
         platform,
         config.trial_concurrency or 1,
@@ -75,7 +77,8 @@ def _service(config: NasExperimentConfig, search: SearchTarget) -> ExecutionEngi
     from nni.nas.experiment.explorations import ExplorationEngine, ExplorationTrials
 
     described = search_space_of(search.model_space, search.space.simplify())
-    trials = ExplorationTrials(config, search.space, search.strategy, search.port, described)
+    graph = model_graph_of(search.model_space)
+    trials = ExplorationTrials(config, search.space, search.strategy, search.port, described, graph)
     return ExplorationEngine(trials, config.trial_concurrency or 1)
 
 

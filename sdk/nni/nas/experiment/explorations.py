@@ -18,7 +18,11 @@ from nni.experiment.preflight import check_start
 from nni.nas.execution.training_service import TrainingServiceExecutionEngine
 from nni.nas.execution.trial_platform import CandidateAdded, PlatformEvent
 from nni.nas.experiment.config import NasExperimentConfig
-from nni.nas.experiment.platform_trials import ManagerTrialPlatform, experiment_config
+from nni.nas.experiment.platform_trials import (
+    ManagerTrialPlatform,
+    add_model_graph,
+    experiment_config,
+)
 from nni.nas.host.document import dump_exploration
 from nni.nas.space.executable import ExecutableModelSpace
 from nni.nas.strategy.base import Strategy
@@ -32,16 +36,20 @@ _KEY: Final = "key"
 
 
 def exploration_config(
-    config: NasExperimentConfig, search_space: Mapping[str, Any] | None = None
+    config: NasExperimentConfig,
+    search_space: Mapping[str, Any] | None = None,
+    model_graph: Mapping[str, Any] | None = None,
 ) -> config_pb2.ExperimentConfig:
     """Return the message that configures an exploration's experiment, without its document.
 
     Args:
         config: of the search, in its canonical form.
         search_space: what `search_space_of` returned, for the page.
+        model_graph: what `model_graph_of` returned, for the page.
     """
     message = config_to_proto(experiment_config(config, search_space))
     message.ClearField("tuner")  # the service answers in its place
+    add_model_graph(message, model_graph)
     message.nas.model_format = config.model_format.name
     return message
 
@@ -53,6 +61,7 @@ def create_exploration(
     *,
     port: int = 0,
     search_space: Mapping[str, Any] | None = None,
+    model_graph: Mapping[str, Any] | None = None,
 ) -> str:
     """Store the document of an exploration and create its experiment; return the id.
 
@@ -64,6 +73,7 @@ def create_exploration(
         strategy: strategy that was not used yet.
         port: of the experiment's page; 0: none.
         search_space: what `search_space_of` returned, for the page.
+        model_graph: what `model_graph_of` returned, for the page.
 
     Raises:
         ValueError: strategy or space cannot travel; nothing was started.
@@ -72,7 +82,7 @@ def create_exploration(
     folder = Path(config.experiment_working_directory) / "payloads" if config.spill else None
     document = dump_exploration(space, strategy, folder).encode()
     check_start(experiment_config(config, search_space), port)
-    message = exploration_config(config, search_space)
+    message = exploration_config(config, search_space, model_graph)
     message.nas.strategy = _class_name(strategy)
     message.nas.evaluator = _class_name(space.evaluator)
     with ManagerClient(ensure_local_shape()) as client:
@@ -101,6 +111,7 @@ class ExplorationTrials(ManagerTrialPlatform):
         strategy: strategy that the service gets.
         port: of the experiment's page; 0: none.
         search_space: what `search_space_of` returned, for the page.
+        model_graph: what `model_graph_of` returned, for the page.
     """
 
     def __init__(
@@ -110,8 +121,9 @@ class ExplorationTrials(ManagerTrialPlatform):
         strategy: Strategy,
         port: int = 0,
         search_space: Mapping[str, Any] | None = None,
+        model_graph: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(config, port, search_space)
+        super().__init__(config, port, search_space, model_graph)
         self._space = space
         self._added: deque[CandidateAdded] = deque()
         """Candidates before the event in hand."""
@@ -126,6 +138,7 @@ class ExplorationTrials(ManagerTrialPlatform):
                 self._strategy,
                 port=self._port,
                 search_space=self._search_space,
+                model_graph=self._model_graph,
             )
         return super().open(experiment_id)
 

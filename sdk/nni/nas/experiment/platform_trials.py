@@ -20,7 +20,7 @@ from nni.experiment.local_shape import ensure_local_shape
 from nni.nas.execution.trial_platform import PlatformClosed, PlatformEvent
 from nni.nas.experiment.config import NasExperimentConfig
 from nni.nas.experiment.trial_log import TrialLog, parameters_in
-from nni_proto.experiment.v1 import event_pb2, experiment_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
 from nni_wire.values import to_value
 
 _logger = logging.getLogger(__name__)
@@ -64,6 +64,32 @@ def experiment_config(
     return ExperimentConfig(**fields)
 
 
+class _SearchExperiment(Experiment):
+    """Experiment whose configuration also has the network of the model space."""
+
+    def __init__(self, config: ExperimentConfig, model_graph: Mapping[str, Any] | None) -> None:
+        super().__init__(config)
+        self._model_graph = model_graph
+
+    def _config_message(self, config: ExperimentConfig) -> config_pb2.ExperimentConfig:
+        message = super()._config_message(config)
+        add_model_graph(message, self._model_graph)
+        return message
+
+
+def add_model_graph(
+    message: config_pb2.ExperimentConfig, model_graph: Mapping[str, Any] | None
+) -> None:
+    """Add the network of a model space to the configuration of an experiment, for the page.
+
+    Args:
+        message: changed in place.
+        model_graph: what `model_graph_of` returned.
+    """
+    if model_graph is not None:
+        message.model_graph.CopyFrom(to_value(dict(model_graph)))
+
+
 class TrialExperiment(ExperimentHandle):
     """Handle of the experiment whose trials evaluate the models of a search.
 
@@ -89,6 +115,7 @@ class ManagerTrialPlatform:
         config: of the search, in its canonical form.
         port: of the experiment's page; 0: none.
         search_space: what `search_space_of` returned, for the page.
+        model_graph: what `model_graph_of` returned, for the page.
     """
 
     def __init__(
@@ -96,10 +123,12 @@ class ManagerTrialPlatform:
         config: NasExperimentConfig,
         port: int = 0,
         search_space: Mapping[str, Any] | None = None,
+        model_graph: Mapping[str, Any] | None = None,
     ) -> None:
         self._config = config
         self._port = port
         self._search_space = dict(search_space or {})
+        self._model_graph = model_graph
         self._manager: ManagerClient | None = None
         self._id = ""
         self._position: event_pb2.EventPosition | None = None
@@ -110,7 +139,8 @@ class ManagerTrialPlatform:
     def open(self, experiment_id: str | None) -> str:
         """Create an experiment, attach to a running one, or resume a stopped one; return its id."""
         if experiment_id is None:
-            experiment = Experiment(experiment_config(self._config, self._search_space))
+            config = experiment_config(self._config, self._search_space)
+            experiment = _SearchExperiment(config, self._model_graph)
             # The search stops it; if this process is killed, trials go on until it is resumed.
             experiment.start(self._port, run_mode=RunMode.Detach)
             experiment_id = experiment.id

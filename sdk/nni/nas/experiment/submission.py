@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from nni.experiment.errors import ConfigError, Problem
+from nni.nas.execution.model_graph import model_graph_of
 from nni.nas.execution.search_space import search_space_of
 from nni.nas.experiment.config import ServiceEngineConfig
 from nni.nas.experiment.engines import create_space
@@ -95,5 +96,10 @@ def submit_search(experiment: NasExperiment, *, port: int = 0) -> str:
     space = create_space(canonical, *parts)
     described = search_space_of(experiment.model_space, space.simplify())
     return create_exploration(
-        canonical, space, experiment.strategy, port=port, search_space=described
+        canonical,
+        space,
+        experiment.strategy,
+        port=port,
+        search_space=described,
+        model_graph=model_graph_of(experiment.model_space),
     )

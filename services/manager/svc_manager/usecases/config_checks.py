@@ -39,6 +39,8 @@ DEFAULT_TUNER: Final = "auto"
 
 _CONCURRENCY_LIMIT: Final = 99_999
 _NAME_LIMIT: Final = 1000
+_COMMAND_LIMIT_BYTES: Final = 128 * 1024 - 1
+"""Bytes of the longest argument with which Linux starts a process."""
 DUPLICATE_POLICIES: Final = ("", "replicate", "resample", "reuse")
 """Policies for proposals that were evaluated before; empty: the default."""
 _ENQUEUED_LIMIT: Final = 10_000
@@ -96,6 +98,14 @@ def check_config(
 def _check_trials(config: config_pb2.ExperimentConfig) -> None:
     if not config.trial_command.strip() and not config.HasField("callers"):
         raise InvalidArgumentError("trial_command", "must not be empty")
+    length_bytes = len(config.trial_command.encode())
+    if length_bytes > _COMMAND_LIMIT_BYTES:
+        raise InvalidArgumentError(
+            "trial_command",
+            f"must have at most {_COMMAND_LIMIT_BYTES:,} bytes, or no shell could be started",
+            f"{length_bytes:,}",
+            "put the command into a script in the code directory",
+        )
     if not 1 <= config.trial_concurrency <= _CONCURRENCY_LIMIT:
         raise InvalidArgumentError(
             "trial_concurrency", f"must be 1 to {_CONCURRENCY_LIMIT}", config.trial_concurrency
@@ -191,5 +201,7 @@ def _check_rest(config: config_pb2.ExperimentConfig) -> None:
         raise InvalidArgumentError(
             "log_level", f"must be one of {', '.join(LOG_LEVELS)}", config.log_level[:80]
         )
+    if config.HasField("model_graph") and config.model_graph.WhichOneof("kind") != "map_value":
+        raise InvalidArgumentError("model_graph", "must be a map")
     if len(config.experiment_name) > _NAME_LIMIT:
         raise InvalidArgumentError("experiment_name", f"must have at most {_NAME_LIMIT} characters")

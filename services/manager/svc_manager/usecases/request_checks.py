@@ -44,6 +44,7 @@ def check_config_values(config: config_pb2.ExperimentConfig) -> None:
     for name in ("max_experiment_duration", "max_trial_duration"):
         length_ms(getattr(config, name), name)
     check_storable(config.search_space, "search_space")
+    check_storable(config.model_graph, "model_graph")
     for name in ("tuner", "assessor", "advisor"):
         check_algorithm_values(getattr(config, name), name)
     for service in config.training_services:

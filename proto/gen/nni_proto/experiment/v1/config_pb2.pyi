@@ -440,6 +440,7 @@ class ExperimentConfig(_message.Message):
     COMPRESSION_FIELD_NUMBER: _builtins.int
     NAS_FIELD_NUMBER: _builtins.int
     CALLERS_FIELD_NUMBER: _builtins.int
+    MODEL_GRAPH_FIELD_NUMBER: _builtins.int
     experiment_name: _builtins.str
     trial_command: _builtins.str
     trial_code_directory: _builtins.str
@@ -526,6 +527,17 @@ class ExperimentConfig(_message.Message):
     def callers(self) -> Global___Callers:
         """Set: callers run the trials. Unset `max_trial_retries` is then 0."""
 
+    @_builtins.property
+    def model_graph(self) -> _value_pb2.Value:
+        """Network of an architecture search as graphs, for the page; unset: unknown. A map of at most 1 MB:
+        `graphs`, of which the first is the network, and `cut`, true if a part was left out. A graph has
+        `name`, `traced` (false: the order of its nodes is unknown), `edges` (pairs of positions of nodes;
+        after them the label of an input choice and the value that uses the edge) and `nodes`: `name`,
+        `kind` (input, output, module, function, tensor, layer, inputs, depth), `text`, `labels` of the
+        choices that it depends on, `graph` (position of the graph inside), and `candidates` with `name`,
+        `text` and `graph`.
+        """
+
     def __init__(
         self,
         *,
@@ -560,10 +572,11 @@ class ExperimentConfig(_message.Message):
         compression: Global___CompressionConfig | None = ...,
         nas: Global___NasConfig | None = ...,
         callers: Global___Callers | None = ...,
+        model_graph: _value_pb2.Value | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "callers", b"callers", "code_archive", b"code_archive", "compression", b"compression", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nas", b"nas", "search", b"search", "search_space", b"search_space", "seed", b"seed", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "callers", b"callers", "code_archive", b"code_archive", "compression", b"compression", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "model_graph", b"model_graph", "nas", b"nas", "search", b"search", "search_space", b"search_space", "seed", b"seed", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "callers", b"callers", "code_archive", b"code_archive", "compression", b"compression", "constraints", b"constraints", "debug", b"debug", "experiment_name", b"experiment_name", "experiment_working_directory", b"experiment_working_directory", "include_intermediate_results", b"include_intermediate_results", "log_level", b"log_level", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nas", b"nas", "nni_manager_ip", b"nni_manager_ip", "objectives", b"objectives", "retry_failed_trials", b"retry_failed_trials", "search", b"search", "search_space", b"search_space", "seed", b"seed", "tags", b"tags", "training_services", b"training_services", "trial_code_directory", b"trial_code_directory", "trial_command", b"trial_command", "trial_concurrency", b"trial_concurrency", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner", "tuner_gpu_indices", b"tuner_gpu_indices", "use_annotation", b"use_annotation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "callers", b"callers", "code_archive", b"code_archive", "compression", b"compression", "constraints", b"constraints", "debug", b"debug", "experiment_name", b"experiment_name", "experiment_working_directory", b"experiment_working_directory", "include_intermediate_results", b"include_intermediate_results", "log_level", b"log_level", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "model_graph", b"model_graph", "nas", b"nas", "nni_manager_ip", b"nni_manager_ip", "objectives", b"objectives", "retry_failed_trials", b"retry_failed_trials", "search", b"search", "search_space", b"search_space", "seed", b"seed", "tags", b"tags", "training_services", b"training_services", "trial_code_directory", b"trial_code_directory", "trial_command", b"trial_command", "trial_concurrency", b"trial_concurrency", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner", "tuner_gpu_indices", b"tuner_gpu_indices", "use_annotation", b"use_annotation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_trial_number: _TypeAlias = _typing.Literal["max_trial_number"]  # noqa: Y015
     _WhichOneofArgType__max_trial_number: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number"]  # noqa: Y015

@@ -15,11 +15,11 @@ from google.protobuf.message import Message
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError
-from svc_manager.converters.secret_names import names_secret, shows_password, variable_name
+from svc_manager.converters.secret_names import names_secret, variable_name
+from svc_manager.converters.secret_texts import MASK, TextMask
 from svc_manager.web.records.scalars import duration_text, parse_duration, value_from, value_of
 from svc_manager.web.records.search_config import search_from_json, search_to_json
 
-MASK: Final = "******"
 _PLAIN_FIELDS: Final = {
     "experimentName": "experiment_name",
     "trialCommand": "trial_command",
@@ -94,6 +94,8 @@ def config_to_json(config: config_pb2.ExperimentConfig) -> dict[str, Any]:
         out["callers"] = {"lease": duration_text(config.callers.lease)}
     if config.HasField("nas"):
         out["nas"] = _nas_to_json(config.nas)
+    if config.HasField("model_graph"):
+        out["modelGraph"] = value_of(config.model_graph)
     if config.HasField("search"):
         out["search"] = search_to_json(config.search)
     return out | {key: items for key, items in collections.items() if items}
@@ -113,21 +115,24 @@ def optimize_mode(config: config_pb2.ExperimentConfig) -> str:
 def mask_secrets(data: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return a copy of JSON data, the values of keys that name a secret replaced by `MASK`.
 
-    So is the value of a variable `{name: …, value: …}` whose name does, and a text that shows a
-    password.
+    So are the value of a variable `{name: …, value: …}` whose name does, and secrets in texts.
     """
-    if isinstance(data, str) and shows_password(data):
-        return MASK
+    return _mask(data, TextMask())
+
+
+def _mask(data: Any, texts: TextMask) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(data, str):
+        return texts(data)
     if isinstance(data, Mapping):
         variable = variable_name(data)
         return {
             key: MASK
             if names_secret(variable if variable and key == "value" else key) and item is not None
-            else mask_secrets(item)
+            else _mask(item, texts)
             for key, item in data.items()
         }
     if isinstance(data, list):
-        return [mask_secrets(item) for item in data]
+        return [_mask(item, texts) for item in data]
     return data
 
 
@@ -271,6 +276,10 @@ def _nas_to_json(nas: config_pb2.NasConfig) -> dict[str, Any]:
     }
 
 
+def _write_model_graph(config: config_pb2.ExperimentConfig, value: object) -> None:
+    config.model_graph.CopyFrom(value_from(_mapping(value, "modelGraph"), "modelGraph"))
+
+
 def _names_a_job(given: Mapping[str, Any]) -> bool:
     return given.get("compression") is not None or given.get("nas") is not None
 
@@ -288,6 +297,7 @@ _OTHER_FIELDS: Final[Mapping[str, Callable[[config_pb2.ExperimentConfig, object]
     "constraints": _write_constraints,
     "compression": _write_compression,
     "nas": _write_nas,
+    "modelGraph": _write_model_graph,
     "search": _write_search,
     "tags": _write_tags,
 }

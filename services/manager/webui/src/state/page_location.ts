@@ -36,6 +36,8 @@ export type Field =
   | "by" // what experiments are compared over
   | "platform"
   | "age"
+  | "graph" // path to the open graph of a network
+  | "model" // id of the trial whose choices the network shows
   | "tab"; // tab of the details of a trial
 
 export type Values = Partial<Record<Field, string>>;
@@ -58,7 +60,7 @@ const FIELDS: Record<View, readonly Field[]> = {
     "low",
     "high",
   ],
-  architectures: [],
+  architectures: ["graph", "model"],
   machines: ["q", "sort"],
   experiment: ["q", "state", "sort", "platform", "age", "select", "compare", "metric", "by"],
 };

@@ -1,5 +1,5 @@
 // View of a neural architecture search: its space as a tree with the frequency of each candidate,
-// the best architectures side by side, and the Pareto front of two metrics.
+// its network as a graph, the best architectures side by side, and the Pareto front of two metrics.
 
 import { useMemo, useState } from "preact/hooks";
 
@@ -22,7 +22,9 @@ import { usePreference } from "../state/preferences";
 import type { Store } from "../state/store";
 import { type Goals, modeOf, ranked } from "../state/objectives";
 import { useGoals } from "../state/goals";
+import { modelGraphOf } from "../state/model_graph";
 import { LIVE, type Trial } from "../state/trial";
+import { Network } from "./network";
 
 /** Number of choices that are shown before a click: a cell space may have hundreds. */
 const FEW_CHOICES = 40;
@@ -39,6 +41,10 @@ export function Architectures() {
     () => choicesOf(store.profile?.params["searchSpace"]),
     [store.profile?.revision],
   );
+  const model = useMemo(
+    () => modelGraphOf(store.profile?.params["modelGraph"]),
+    [store.profile?.revision],
+  );
   if (!store.profile) return null; // the page shows the reason
   const minimize = modeOf(goals, goals.objectives[0]!.metric) === "minimize";
   return (
@@ -46,6 +52,11 @@ export function Architectures() {
       <section class="card w12" aria-labelledby="choices">
         <Choices store={store} choices={choices} goals={goals} />
       </section>
+      {model ? (
+        <section class="card w12" aria-labelledby="network">
+          <Network store={store} model={model} choices={choices} goals={goals} />
+        </section>
+      ) : null}
       <section class="card w12" aria-labelledby="best-architectures">
         <Best store={store} choices={choices} goals={goals} />
       </section>

@@ -26,7 +26,7 @@ export function MoreMenu({ version }: { version: string }) {
   const { notify } = useApp();
   const [panel, setPanel] = useState<Panel | null>(null);
   const close = () => setPanel(null);
-  const params = store.profile?.params;
+  const { modelGraph: _, ...params } = store.profile?.params ?? {}; // a picture shows it
   const item = (name: Panel, text: string, closeMenu: () => void) => (
     <button
       type="button"
@@ -63,10 +63,10 @@ export function MoreMenu({ version }: { version: string }) {
         )}
       </Menu>
       {panel === "config" ? (
-        <JsonPanel title="Configuration" data={params ?? {}} onClose={close} />
+        <JsonPanel title="Configuration" data={params} onClose={close} />
       ) : null}
       {panel === "space" ? (
-        <JsonPanel title="Search space" data={params?.["searchSpace"] ?? {}} onClose={close} />
+        <JsonPanel title="Search space" data={params["searchSpace"] ?? {}} onClose={close} />
       ) : null}
       {panel === "logs" ? <LogPanel onClose={close} /> : null}
       {panel === "tensorboards" ? <TensorBoards onClose={close} /> : null}

@@ -464,7 +464,7 @@ function Space({ store }: { store: Store }) {
 }
 
 /** Fields that other cards show. */
-const ELSEWHERE = new Set(["searchSpace", "experimentName"]);
+const ELSEWHERE = new Set(["searchSpace", "experimentName", "modelGraph"]);
 
 function Config({ store }: { store: Store }) {
   const entries = Object.entries(store.profile!.params).filter(([key]) => !ELSEWHERE.has(key));

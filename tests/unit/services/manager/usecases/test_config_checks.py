@@ -36,6 +36,27 @@ def test_an_empty_search_space_is_accepted_and_none_is_not() -> None:
     assert refused(made) == "search_space"
 
 
+@pytest.mark.parametrize(("character", "longest"), [("x", 131_071), ("é", 65_535)])
+def test_a_command_is_no_longer_than_linux_starts(character: str, longest: int) -> None:
+    made = config()
+    made.trial_command = character * longest
+    check_config(made)
+
+    made.trial_command = character * (longest + 1)
+
+    assert refused(made) == "trial_command"
+
+
+def test_a_model_graph_is_a_map() -> None:
+    made = config()
+    made.model_graph.CopyFrom(to_value({"graphs": []}))
+    check_config(made)
+
+    made.model_graph.CopyFrom(to_value([]))
+
+    assert refused(made) == "model_graph"
+
+
 @pytest.mark.claim("platform", 8)
 def test_an_advisor_goes_without_tuner_and_assessor() -> None:
     made = config()

@@ -45,6 +45,10 @@ def set_space(config: config_pb2.ExperimentConfig) -> None:
         config.search_space.map_value.entries.add(key="x")
 
 
+def set_model_graph(config: config_pb2.ExperimentConfig) -> None:
+    config.model_graph.blob_value.sha256 = "0" * 64
+
+
 def set_class(config: config_pb2.ExperimentConfig) -> None:
     config.tuner.custom.class_name = "a.\0"
 
@@ -56,6 +60,7 @@ def set_class(config: config_pb2.ExperimentConfig) -> None:
         (set_options, "training_service.options"),
         (set_command, "trial_command"),
         (set_space, "search_space"),
+        (set_model_graph, "model_graph"),
         (set_class, "tuner.class_name"),
     ],
 )

@@ -25,6 +25,7 @@ from nni.nas.experiment.explorations import (
 )
 from nni.nas.strategy import DARTS, Random
 from nni.nas.strategy.oneshot.trial_search import SupernetSearch
+from nni_wire.values import from_value
 from tests.support.explored_space import widths
 from tests.support.in_memory_trials import InMemoryTrials
 from tests.support.supernet_trials import branches
@@ -42,6 +43,15 @@ def test_configuration_names_no_tuner_and_the_format() -> None:
     assert (message.trial_concurrency, message.max_trial_number) == (3, 7)
     assert message.nas.model_format == "simplified"
     assert message.trial_command.endswith("nni.nas.execution.training_service trial")
+
+
+def test_configuration_has_the_network_for_the_page_if_it_is_known() -> None:
+    graph = {"graphs": [{"name": "Net", "traced": True, "nodes": [], "edges": []}], "cut": False}
+
+    message = exploration_config(canonical(), model_graph=graph)
+
+    assert from_value(message.model_graph) == graph
+    assert not exploration_config(canonical()).HasField("model_graph")
 
 
 def test_strategy_that_cannot_travel_is_refused_before_anything_is_started() -> None:

@@ -10,8 +10,8 @@ from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
 from svc_common.errors import InvalidArgumentError
+from svc_manager.converters.secret_texts import MASK
 from svc_manager.web.records.config import (
-    MASK,
     config_from_json,
     config_to_json,
     mask_secrets,
@@ -39,6 +39,7 @@ FULL: dict[str, Any] = {
     "objectives": [{"metric": "loss", "mode": "minimize"}],
     "constraints": [{"metric": "size", "max": 3.5}],
     "tags": {"team": "a"},
+    "modelGraph": {"graphs": [{"name": "Net", "nodes": [], "edges": [[0, 1]]}], "cut": False},
     "seed": 7,
 }
 
@@ -64,6 +65,7 @@ def test_configuration_survives_a_round_trip() -> None:
         ({"objectives": [{"mode": "sideways"}]}, "objectives.mode"),
         ({"constraints": [{"metric": "a", "max": "b"}]}, "constraints.max"),
         ({"tunerGpuIndices": "0,2"}, "tunerGpuIndices"),
+        ({"modelGraph": []}, "modelGraph"),
         ({"useAnnotation": True, "searchSpace": None}, "useAnnotation"),
     ],
 )
