@@ -213,6 +213,24 @@ async def test_end_of_an_agent_waits_for_its_outputs_only_in_a_fleet_that_it_rea
     assert events == (["outputs of trials not stored"] if waits else [])
 
 
+async def test_end_of_an_agent_gives_its_outputs_the_rest_of_the_grace(
+    bench: Bench, tmp_path: Path
+) -> None:
+    settings = settings_of_fleet(fleet(tmp_path))
+    outputs = bench.dependencies.outputs
+    outputs.add(FinishedTrial("e1", "t1", 1, str(tmp_path / "gone")))
+    storing = asyncio.create_task(outputs.run())
+
+    with capture_logs() as lines:
+        await _abandon_within_grace(
+            replace(settings, grace_s=60.0), bench.bus, bench.dependencies, bench.agent()
+        )
+    storing.cancel()
+
+    assert outputs.waiting == 0
+    assert [line for line in lines if line["log_level"] == "error"] == []
+
+
 async def test_agent_keeps_its_id_and_knows_that_it_was_restarted() -> None:
     opened = []
     for _ in range(2):

@@ -59,7 +59,7 @@ export interface GraphEdge {
   condition: { label: string; value: Json } | null;
 }
 
-/** Limits of a record: the SDK writes some 1,000 nodes, and 5,000 edges for each graph. */
+/** Limits of a record: the SDK writes some 1,000 nodes and 2,000 edges. */
 const MOST_NODES = 3_000;
 const MOST_EDGES = 20_000;
 const MOST_CANDIDATES = 500;

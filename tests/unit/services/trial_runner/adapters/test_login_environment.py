@@ -37,6 +37,12 @@ async def test_login_scripts_count_and_what_they_print_does_not(tmp_path: Path) 
     assert found.interpreter is None
 
 
+async def test_names_of_variables_are_whole(tmp_path: Path) -> None:
+    found = await environments(tmp_path, ["export SITE=1"]).load("")
+
+    assert set(found.variables) == {"PATH", "HOME", "FROM_SSHD", "SITE", "PYTHONPATH"}
+
+
 async def test_lines_run_in_order_after_the_login(tmp_path: Path) -> None:
     (tmp_path / ".bash_profile").write_text('module() { export MODULES="$MODULES:$2"; }\n')
 

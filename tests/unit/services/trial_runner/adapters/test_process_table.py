@@ -232,6 +232,38 @@ def test_member_that_leaves_its_group_after_the_snapshot_is_signalled() -> None:
         assert leader.wait() == -signal.SIGKILL
 
 
+def test_member_of_the_group_gets_the_signal_once() -> None:
+    count = """
+import signal, sys
+number = {signal.SIGRTMIN}
+signal.pthread_sigmask(signal.SIG_BLOCK, number)
+print(flush=True)
+sys.stdin.read(1)
+print(sum(1 for _ in iter(lambda: signal.sigtimedwait(number, 0), None)), flush=True)
+"""
+    with (
+        subprocess.Popen(["sleep", "60"], process_group=0) as leader,
+        subprocess.Popen(
+            [sys.executable, "-c", count],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            process_group=leader.pid,
+        ) as member,
+    ):
+        assert member.stdout is not None
+        assert member.stdout.readline() == b"\n"
+        snapshot = ProcessSnapshot()
+        related = [found for found in snapshot.entries if found.pid == member.pid]
+        identity = identity_of(leader.pid)
+        assert identity is not None
+
+        signal_tree(identity, snapshot, related, signal.SIGRTMIN)
+
+        assert member.communicate(b"x")[0] == b"1\n"
+        assert leader.wait() == -signal.SIGRTMIN
+
+
 def test_group_of_a_reused_number_is_left_alone() -> None:
     with sleeper() as stranger:
         signal_tree(ProcessIdentity(stranger.pid, 1), ProcessSnapshot(), [], signal.SIGKILL)

@@ -58,6 +58,28 @@ def test_waiting_process_has_used_no_cpu_time() -> None:
     assert use.cpu_s < 0.15
 
 
+def test_cpu_time_of_children_that_have_ended_counts() -> None:
+    work = "import os\nwhile os.times().user + os.times().system < 0.3: pass"
+    parent = (
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {work!r}])\n"
+        "print(flush=True)\ninput()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"\n"
+        identity = identity_of(process.pid)
+        assert identity is not None
+        use = ProcTrialUse().read(identity)
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        own_ticks = sum(map(int, fields[11:13]))
+        process.communicate(b"\n")
+
+    assert use is not None
+    assert use.cpu_s >= 0.25 + own_ticks / os.sysconf("SC_CLK_TCK")
+
+
 def test_process_that_took_over_the_number_has_no_use(leader: ProcessIdentity) -> None:
     earlier = ProcessIdentity(leader.pid, leader.start_time - 1)
 

@@ -306,6 +306,22 @@ async def test_caller_that_does_not_read_does_not_fill_the_memory(
     caller.close()
 
 
+async def test_caller_that_reads_again_is_read_again(
+    sockets: UnixTrialSockets, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = reply(parameters={"x": "a" * 100_000})
+    monkeypatch.setattr(session, "parameters", lambda: large)
+    caller = Caller(sockets.path)
+    caller.send(HELLO, *[{"op": "parameters"}] * 20)  # the replies are more than a socket holds
+
+    answers = [await caller.answer() for _ in range(21)]
+    caller.send(REPORT)
+
+    assert answers[20]["parameters"]["x"] == "a" * 100_000
+    assert await caller.answer() == {"ok": True}
+    caller.close()
+
+
 async def test_path_fits_and_is_private(tmp_path: Path) -> None:
     deep = tmp_path / ("x" * 100)
     deep.mkdir()
@@ -480,6 +496,12 @@ async def test_process_that_is_not_kept_is_answered_at_once(
 
     assert answers[1:] == [{"ok": True, "next": None}, {"ok": True}]
     caller.close()
+
+
+def test_token_of_the_next_trial_is_in_no_text() -> None:
+    trial = NextTrial("secret", "/trial", {}, frozenset(), 1, 2)
+
+    assert "secret" not in repr(trial)
 
 
 async def test_trial_that_is_not_admitted_is_not_handed_over(

@@ -4,12 +4,28 @@ import numpy as np
 import pytest
 
 from nni.hpo.assessors._curve_families import FAMILIES, Family
-from nni.hpo.assessors._curve_prediction import fit, outliers, predict, sample_weights
+from nni.hpo.assessors._curve_prediction import (
+    _log_posterior,
+    fit,
+    outliers,
+    predict,
+    sample_weights,
+)
 from tests.unit.sdk.nni.hpo.assessors.test_curve_families import EXAMPLES
 
 X = np.arange(1.0, 13.0)
 FORGIVING = {"pow3", "pow4", "log_power", "hill3"}
 """Families that differ from one another by less than the fit can tell at this length."""
+
+
+@pytest.mark.parametrize(("mean", "less"), [(10.0, 0.5), (-20.0, 2.0)])
+def test_scale_of_the_weights_is_held_back_by_a_weak_bell(mean: float, less: float) -> None:
+    fits, y = np.ones((3, 5)), np.ones(5)
+    walkers = np.array([[-1.0, 0.0, 1.0, -2.0], [mean - 1.0, mean, mean + 1.0, -2.0]])
+
+    centred, moved = _log_posterior(walkers, fits, y)
+
+    assert centred - moved == pytest.approx(less)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
