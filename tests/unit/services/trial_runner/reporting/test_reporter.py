@@ -136,8 +136,9 @@ async def test_room_is_bounded_while_the_bus_is_away(bench: Bench) -> None:
 
     bench.broker.start()
     await asyncio.wait_for(reporter.wait_room(), WAIT_S)
-    await until_count(bench, 100)
 
+    assert reporter.has_room
+    await until_count(bench, 100)
     assert reporter.has_room
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from nni_proto.runner.v1 import pool_pb2
 from nni_wire.values import to_value
@@ -205,12 +206,16 @@ async def test_platform_that_cannot_be_cleaned_is_a_problem(
     world: World, error: Exception, rule: str, *, permanent: bool
 ) -> None:
     world.slurm.failure = error
-    async with world.checks():
-        await world.request("check-1", "slurm", cleaning=pool_pb2.PlatformCleaning(dry_run=False))
-        answer = await world.answer("check-1")
+    with capture_logs() as lines:
+        async with world.checks():
+            cleaning = pool_pb2.PlatformCleaning(dry_run=False)
+            await world.request("check-1", "slurm", cleaning=cleaning)
+            answer = await world.answer("check-1")
 
     (problem,) = answer.problems
     assert (problem.rule, problem.permanent) == (rule, permanent)
+    logged = [(line["event"], line["platform"]) for line in lines if "platform" in line]
+    assert logged == ([("cleaning failed", "slurm")] if permanent else [])
     assert list(answer.leftovers) == []
     assert world.opener.forgotten == ["check-1"]
 
