@@ -1,4 +1,5 @@
 import asyncio
+import shutil
 from pathlib import Path
 
 from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
@@ -132,6 +133,21 @@ async def test_end_that_had_arrived_is_only_acknowledged(bench: Bench, tmp_path:
 
     assert bench.heard == []
     assert journal.state.claims == {}
+
+
+async def test_report_without_a_claim_outlives_another_crash(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "next"
+    Successor(bench, folder).left([], [waits(0)])
+    journal = FileClaimJournal(folder / "claims.journal", "boot")
+    spool = DirectoryReportSpool(folder / "spool")
+    reporter = Reporter(bench.bus.inbox, spool, bench.tasks, "runner", "boot2")
+
+    Recovery(journal, spool, reporter, bench.bus.tasks, bench.tasks).settle()
+    shutil.copytree(folder / "spool", tmp_path / "spool")  # as it is after a kill now
+
+    left = DirectoryReportSpool(tmp_path / "spool").inherited()
+    assert [one.entry for one in left] == [waits(0)]
+    await asyncio.wait_for(reporter.wait_idle(), WAIT_S)
 
 
 async def test_end_that_a_full_disk_swallowed_becomes_a_loss(bench: Bench, tmp_path: Path) -> None:
