@@ -76,6 +76,14 @@ def test_wrong_fields_are_named(change: dict[str, Any], field: str) -> None:
     assert caught.value.field == field
 
 
+def test_each_configuration_has_its_own_graph() -> None:
+    graphs = [{"graphs": [], "cut": True}, {"graphs": [], "cut": False}]
+
+    found = [config_to_json(config_from_json(FULL | {"modelGraph": one})) for one in graphs]
+
+    assert [one["modelGraph"] for one in found] == graphs
+
+
 @pytest.mark.claim("platform", 84)
 def test_secrets_are_masked_at_any_depth_in_both_spellings() -> None:
     data: dict[str, Any] = {
