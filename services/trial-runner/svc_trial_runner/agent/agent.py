@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from svc_common.errors import ServiceError, UnavailableError
@@ -127,7 +128,7 @@ class Agent:
             work = work_from_payload(task.payload)
         except (ValueError, LookupError, TypeError) as error:
             get_logger().error("task dropped", sequence=task.sequence, error=str(error))
-            self._later(self._queue.term(task.ack_subject), "drop task")
+            self._later(partial(self._queue.term, task.ack_subject), "drop task")
             return
         verdict = decide_task(work.key, self._held, self._ended)
         if self._dependencies.telemetry is not None:
@@ -139,10 +140,10 @@ class Agent:
                 held.renewed_at_s = self._dependencies.clock.monotonic_s()
                 self._dependencies.journal.append(Redelivered(held.run.claim_id, task.ack_subject))
             case TaskDecision.ENDED:
-                self._later(self._queue.ack(task.ack_subject), "acknowledge again")
+                self._later(partial(self._queue.ack, task.ack_subject), "acknowledge again")
             case TaskDecision.TAKE if self.room == 0:
                 self._forget_times(work.key)
-                self._later(self._queue.nak(task.ack_subject), "give task back")
+                self._later(partial(self._queue.nak, task.ack_subject), "give task back")
             case TaskDecision.TAKE:
                 self._claim(work, task.ack_subject)
 
@@ -185,7 +186,7 @@ class Agent:
         self.remember_ended(run.key)
         self._forget_times(run.key)
         self.kill_orphans()
-        self._later(self._release(held.ack_subject, run.claim_id), "acknowledge")
+        self._later(partial(self._release, held.ack_subject, run.claim_id), "acknowledge")
         self._changed()
         self._check_drained()
 
@@ -352,11 +353,11 @@ class Agent:
         for call in self._on_change:
             call()
 
-    def _later(self, work: Coroutine[object, object, None], name: str) -> None:
+    def _later(self, work: Callable[[], Coroutine[object, object, None]], name: str) -> None:
         self._tasks.start(_unless_closed(work), name)
 
 
-async def _unless_closed(work: Coroutine[object, object, None]) -> None:
-    """Await the work, ignoring a closed bus: the next agent process repeats it by the journal."""
+async def _unless_closed(work: Callable[[], Coroutine[object, object, None]]) -> None:
+    """Do the work, ignoring a closed bus: the next agent process repeats it by the journal."""
     with suppress(UnavailableError):
-        await work
+        await work()

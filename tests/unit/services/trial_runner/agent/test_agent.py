@@ -1,10 +1,13 @@
 import asyncio
+import gc
 import os
+import warnings
 from dataclasses import replace
 from datetime import timedelta
 
 from nni_proto.trial.v1 import cause_pb2
 from svc_common.clock import ManualClock
+from svc_common.messaging.ports import Task
 from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.domain.attempt import Phase
 from svc_trial_runner.domain.claims import AttemptKey
@@ -69,6 +72,19 @@ async def test_next_attempt_of_an_ended_one_runs(bench: Bench) -> None:
     await bench.until(lambda: len(bench.kinds("one")) == 4)
     assert bench.kinds("one") == ["started", "exited"] * 2
     assert [report.attempt for report in bench.heard] == [1, 1, 2, 2]
+
+
+async def test_close_before_a_task_was_acknowledged_leaves_nothing_behind(bench: Bench) -> None:
+    agent = bench.agent()
+    task = Task("pool", 1, b"nonsense", "ack", 1)
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        agent.take(task)
+        await bench.tasks.aclose()
+        gc.collect()
+
+    assert [str(one.message) for one in found] == []
 
 
 async def test_nonsense_in_the_queue_is_dropped(bench: Bench) -> None:
