@@ -13,7 +13,7 @@ from svc_trial_runner.domain.attempt import Phase
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.ports import LaunchRequest, TrialProcess
 from svc_trial_runner.telemetry import Telemetry
-from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, POOL, WAIT_S, Bench
 
 KEY = AttemptKey(EXPERIMENT, "one", 1)
 
@@ -149,6 +149,21 @@ async def test_room_is_what_slots_leave(bench: Bench) -> None:
     agent.stop_trial(KEY)
     await bench.until_kind("one", "exited")
     assert agent.room == 2
+
+
+async def test_task_without_room_is_given_back_at_once(bench: Bench) -> None:
+    agent = bench.agent(slots=1)
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+
+    task = await bench.deliver(agent, bench.task("two"))
+
+    feed = await bench.bus.tasks.pull(POOL)
+    feed.grant(1)
+    again = await asyncio.wait_for(anext(aiter(feed)), WAIT_S)
+    assert (again.sequence, again.deliveries) == (task.sequence, 2)
+    await feed.aclose()
+    agent.stop_trial(KEY)
+    await bench.until_kind("one", "exited")
 
 
 async def test_more_slots_make_room_for_more_tasks(bench: Bench) -> None:

@@ -276,7 +276,9 @@ def test_imported_run_times_are_learned() -> None:
     assert made.costs.known == 3
 
 
-def lucky(made: GPSearch, trials: range, *, prepares: bool = False) -> list[float]:
+def lucky(
+    made: GPSearch, trials: range, *, prepares: bool = False, sign: float = 1.0
+) -> list[float]:
     """Run trials of which every seventh is far too good; return the values of x."""
     found = []
     for number in trials:
@@ -285,7 +287,7 @@ def lucky(made: GPSearch, trials: range, *, prepares: bool = False) -> list[floa
         noise = 0.05 * math.sin(37 * number) - (20.0 if number % 7 == 5 else 0.0)
         if prepares:
             made.prepare_parameters()
-        made.receive_trial_result(number, point, (found[-1] - 1.7) ** 2 + noise)
+        made.receive_trial_result(number, point, sign * ((found[-1] - 1.7) ** 2 + noise))
     return found
 
 
@@ -303,6 +305,21 @@ def test_robust_search_measures_a_lucky_configuration_again_and_recommends_anoth
     expected = made.expected_results([{"x": x} for x in found])
     assert expected is not None
     assert abs(found[expected.index(min(expected))] - 1.7) < 0.3
+
+
+def test_expected_results_have_the_sign_of_the_reported_ones() -> None:
+    expected = []
+    for mode, sign in (("minimize", 1.0), ("maximize", -1.0)):
+        made = loss_search(objectives_of(mode), replace(SETTINGS, robust=True), 0)
+        made.update_search_space(VALLEYS)
+        lucky(made, range(28), sign=sign)
+        found = made.expected_results([{"x": 1.5}, {"x": -1.0}])
+        assert found is not None
+        expected.append(found)
+
+    smallest, largest = expected
+    assert smallest[0] < smallest[1]
+    assert largest == pytest.approx([-one for one in smallest])
 
 
 def test_without_noise_a_robust_search_repeats_a_measurement_at_most_once() -> None:
