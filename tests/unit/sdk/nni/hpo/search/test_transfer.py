@@ -225,3 +225,21 @@ def test_proposal_is_a_configuration_that_no_trial_has(running: int) -> None:
     made = [proposal["x"] for proposal in proposals if proposal is not None]
     assert len(made) >= 2
     assert min(made) >= 6 + running
+
+
+def test_proposal_that_runs_already_is_not_made_again() -> None:
+    space = {"x": {"_type": "choice", "_value": list(range(13))}}
+    known = [{"parameter": {"x": x}, "value": x} for x in range(13)]
+    running: list[dict[str, Any]] = []
+
+    for _ in range(4):
+        proposer = TransferProposer([known], MINIMIZED, 0)
+        proposer.update_search_space(parse_space(space, algorithm="test"))
+        for x in range(6):
+            proposer.learn({"x": x}, float(x))
+        proposal = proposer.propose(running)
+        assert proposal is not None
+        running.append(proposal)
+
+    assert len({one["x"] for one in running}) == 4
+    assert not {one["x"] for one in running} & set(range(6))

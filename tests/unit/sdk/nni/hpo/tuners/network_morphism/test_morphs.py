@@ -180,6 +180,17 @@ def test_skip_connections_of_both_kinds_are_among_the_children() -> None:
     assert {"to_add_skip_model", "to_concat_skip_model"} <= found
 
 
+def test_skip_connections_lead_from_any_layer_to_a_later_normalization() -> None:
+    ends = {
+        tuple(child.operation_history[-1][1:])
+        for seed in range(100)
+        for child in children(FIRST, Random(seed))
+        if "skip" in str(child.operation_history[-1][0])
+    }
+
+    assert ends == {(start, end) for end in (FIRST_NORM, SECOND_NORM) for start in range(1, end)}
+
+
 @pytest.mark.parametrize(("size", "poolings"), [(1, 0), (2, 1), (3, 1), (4, 2), (9, 3)])
 def test_blocks_halve_an_image_while_it_has_two_pixels(size: int, poolings: int) -> None:
     graph = default_graph((size, size, 3), 4, length=4, width=6)
