@@ -45,6 +45,7 @@ from svc_common.telemetry.tracing import open_tracer
 from svc_manager.actors.leasing import Ownership
 from svc_manager.adapters.blob_views import BlobViews
 from svc_manager.adapters.caching_analyst import CachingAnalyst
+from svc_manager.adapters.caller_turns import CallerTurns
 from svc_manager.adapters.experiment_folders import LocalFolders
 from svc_manager.adapters.folder_journals import FolderJournals
 from svc_manager.adapters.forwarding_grpc_server import ForwardingGrpcServer
@@ -228,7 +229,8 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     tracer = await open_tracer(adapters, "manager", settings.version)
     stores = await open_stores(service, settings)
     stores = replace(stores, blobs=with_metrics(stores.blobs, BlobMetrics(registry)))
-    analyst = CachingAnalyst(GrpcAnalyst(channel, settings.token))
+    turns = CallerTurns()
+    analyst = CachingAnalyst(GrpcAnalyst(channel, settings.token), turns)
     boot_id = secrets.token_hex(8)
     channels = Channels(lambda address: open_channel(address, guard.transport, settings.tls_name))
     adapters.push_async_callback(channels.aclose)
@@ -237,7 +239,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
         bus,
         stores,
         web,
-        GrpcAlgorithmChecker(channel, settings.token),
+        GrpcAlgorithmChecker(channel, settings.token, turns),
         await _open_job_checker(service, settings, guard),
         _probes(settings, stores, channel),
         ManagerId(boot_id),

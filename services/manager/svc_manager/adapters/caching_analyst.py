@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import FailedPreconditionError
+from svc_manager.adapters.caller_turns import CallerTurns
 from svc_manager.ports import Analyst
 
 ANSWERS_KEPT: Final = 64
@@ -25,10 +26,13 @@ class CachingAnalyst:
 
     Args:
         inner: computes uncached responses.
+        turns: of the callers at the dispatcher's checks; importance has turns of its own.
     """
 
-    def __init__(self, inner: Analyst) -> None:
+    def __init__(self, inner: Analyst, turns: CallerTurns) -> None:
         self._inner = inner
+        self._turns = turns
+        self._importance_turns = CallerTurns()
         self._turn = asyncio.Lock()
         self._known: OrderedDict[bytes, _Answer] = OrderedDict()
 
@@ -39,7 +43,8 @@ class CachingAnalyst:
         key = hashlib.blake2b(request.SerializeToString(deterministic=True)).digest()
         answer = self._known.get(key)
         if answer is None:
-            async with self._turn:  # the dispatcher runs one measurement at a time, too
+            # The dispatcher runs one measurement at a time, too.
+            async with self._importance_turns.turn(), self._turn:
                 answer = self._known.get(key) or await self._request(request)
                 self._known[key] = answer
         self._known.move_to_end(key)
@@ -51,11 +56,13 @@ class CachingAnalyst:
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
         """Request the Pareto front from the inner analyst, without a cache."""
-        return await self._inner.front(request)
+        async with self._turns.turn():
+            return await self._inner.front(request)
 
     async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
         """Request the broken constraints from the inner analyst, uncached; empty text: none."""
-        return await self._inner.broken(request)
+        async with self._turns.turn():
+            return await self._inner.broken(request)
 
     async def _request(self, request: pb.MeasureImportanceRequest) -> _Answer:
         try:

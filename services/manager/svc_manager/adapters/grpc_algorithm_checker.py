@@ -9,6 +9,7 @@ from nni_proto.experiment.v1 import config_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2
 from svc_common.large_work import encoded
 from svc_common.rpc.client import service_error, token_metadata
+from svc_manager.adapters.caller_turns import CallerTurns
 
 _METHOD: Final = "/nni_proto.tuning.v1.AlgorithmService/ValidateAlgorithms"
 _DEADLINE_S: Final = 60.0
@@ -21,9 +22,11 @@ class GrpcAlgorithmChecker:
     Args:
         channel: to the dispatcher; the caller closes it.
         token: of the installation; None: the dispatcher needs none.
+        turns: of the callers at the dispatcher's checks.
     """
 
-    def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
+    def __init__(self, channel: grpc.aio.Channel, token: str | None, turns: CallerTurns) -> None:
+        self._turns = turns
         self._validate: Any = channel.unary_unary(
             _METHOD,
             response_deserializer=algorithm_service_pb2.ValidateAlgorithmsResponse.FromString,
@@ -48,14 +51,15 @@ class GrpcAlgorithmChecker:
         for name in ("tuner", "assessor", "advisor"):
             if config.HasField(name):
                 getattr(request, name).CopyFrom(getattr(config, name))
-        fields = [request.SerializeToString(), *await _large_fields(config, replaces_space)]
         try:
-            response = await self._validate(
-                b"".join(fields),
-                timeout=_DEADLINE_S,
-                metadata=self._credentials,
-                wait_for_ready=True,
-            )
+            async with self._turns.turn():
+                fields = [request.SerializeToString(), *await _large_fields(config, replaces_space)]
+                response = await self._validate(
+                    b"".join(fields),
+                    timeout=_DEADLINE_S,
+                    metadata=self._credentials,
+                    wait_for_ready=True,
+                )
         except grpc.aio.AioRpcError as error:
             raise service_error(error) from error
         return list(response.warnings), response.optimize_mode

@@ -8,6 +8,7 @@ import pytest
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import FailedPreconditionError, ServiceError, UnavailableError
 from svc_manager.adapters.caching_analyst import ANSWERS_KEPT, CachingAnalyst
+from svc_manager.adapters.caller_turns import CallerTurns
 
 
 class CountingAnalyst:
@@ -41,7 +42,7 @@ def results(count: int) -> pb.MeasureImportanceRequest:
 
 async def test_the_same_results_are_measured_once() -> None:
     inner = CountingAnalyst()
-    analyst = CachingAnalyst(inner)
+    analyst = CachingAnalyst(inner, CallerTurns())
 
     first = await analyst.importance(results(3))
     again = await analyst.importance(results(3))
@@ -53,7 +54,7 @@ async def test_the_same_results_are_measured_once() -> None:
 
 async def test_those_who_ask_at_the_same_time_share_one_measurement() -> None:
     inner = CountingAnalyst()
-    analyst = CachingAnalyst(inner)
+    analyst = CachingAnalyst(inner, CallerTurns())
 
     answers = await asyncio.gather(*(analyst.importance(results(3)) for _ in range(5)))
 
@@ -63,7 +64,7 @@ async def test_those_who_ask_at_the_same_time_share_one_measurement() -> None:
 
 async def test_too_few_results_are_refused_from_memory() -> None:
     inner = CountingAnalyst(FailedPreconditionError("too few results"))
-    analyst = CachingAnalyst(inner)
+    analyst = CachingAnalyst(inner, CallerTurns())
 
     for _ in range(3):
         with pytest.raises(FailedPreconditionError, match="too few"):
@@ -74,7 +75,7 @@ async def test_too_few_results_are_refused_from_memory() -> None:
 
 async def test_a_dispatcher_that_was_away_is_asked_again() -> None:
     inner = CountingAnalyst(UnavailableError("the dispatcher is away"))
-    analyst = CachingAnalyst(inner)
+    analyst = CachingAnalyst(inner, CallerTurns())
     with pytest.raises(UnavailableError):
         await analyst.importance(results(3))
     inner.refusal = None
@@ -84,7 +85,7 @@ async def test_a_dispatcher_that_was_away_is_asked_again() -> None:
 
 async def test_only_the_latest_answers_are_kept() -> None:
     inner = CountingAnalyst()
-    analyst = CachingAnalyst(inner)
+    analyst = CachingAnalyst(inner, CallerTurns())
     for count in range(ANSWERS_KEPT + 1):
         await analyst.importance(results(count))
 
@@ -96,7 +97,7 @@ async def test_only_the_latest_answers_are_kept() -> None:
 
 
 async def test_other_questions_are_passed_on() -> None:
-    analyst = CachingAnalyst(CountingAnalyst())
+    analyst = CachingAnalyst(CountingAnalyst(), CallerTurns())
 
     front = await analyst.front(pb.FindParetoFrontRequest(outcomes=[pb.Outcome(trial_id="t1")]))
     broken = await analyst.broken(pb.CheckConfigurationsRequest())

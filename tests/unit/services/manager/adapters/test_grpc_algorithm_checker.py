@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,9 +9,12 @@ import pytest
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
 from nni_wire.values import from_value, to_value
+from svc_common.access.current_call import serving
+from svc_common.access.roles import Caller, Role
 from svc_common.errors import InvalidArgumentError
 from svc_common.rpc.client import open_channel
 from svc_common.rpc.server import GrpcServer
+from svc_manager.adapters.caller_turns import TURNS, CallerTurns
 from svc_manager.adapters.grpc_algorithm_checker import GrpcAlgorithmChecker
 
 TOKEN = "the-token"
@@ -21,6 +25,9 @@ class Strict(algorithm_service_pb2_grpc.AlgorithmServiceServicer):
 
     def __init__(self) -> None:
         self.asked: list[algorithm_service_pb2.ValidateAlgorithmsRequest] = []
+        self.arrived = asyncio.Event()
+        self.hold = asyncio.Event()
+        self.hold.set()
 
     async def ListAlgorithms(
         self, request: algorithm_service_pb2.ListAlgorithmsRequest, context: Any
@@ -31,6 +38,8 @@ class Strict(algorithm_service_pb2_grpc.AlgorithmServiceServicer):
         self, request: algorithm_service_pb2.ValidateAlgorithmsRequest, context: Any
     ) -> algorithm_service_pb2.ValidateAlgorithmsResponse:
         self.asked.append(request)
+        self.arrived.set()
+        await self.hold.wait()
         if request.tuner.name != "TPE":
             raise InvalidArgumentError("tuner.name", "must be TPE", request.tuner.name)
         return algorithm_service_pb2.ValidateAlgorithmsResponse(
@@ -58,7 +67,7 @@ async def checker(dispatcher: Strict) -> AsyncIterator[GrpcAlgorithmChecker]:
     )
     port = await server.start()
     async with open_channel(f"127.0.0.1:{port}") as channel:
-        yield GrpcAlgorithmChecker(channel, TOKEN)
+        yield GrpcAlgorithmChecker(channel, TOKEN, CallerTurns())
     await server.stop(0)
 
 
@@ -128,3 +137,24 @@ async def test_a_refusal_keeps_its_field(checker: GrpcAlgorithmChecker) -> None:
         await checker.check(config("Nope"), "")
 
     assert refusal.value.field == "tuner.name"
+
+
+async def test_many_checks_of_one_caller_leave_room_for_others(
+    checker: GrpcAlgorithmChecker, dispatcher: Strict
+) -> None:
+    dispatcher.hold.clear()
+    with serving(Caller("mallory", Role.USER, "token")):
+        slow = [asyncio.create_task(checker.check(config("TPE"), "")) for _ in range(10)]
+    while len(dispatcher.asked) < TURNS:
+        await dispatcher.arrived.wait()
+        dispatcher.arrived.clear()
+
+    with serving(Caller("alice", Role.USER, "token")):
+        hers = asyncio.create_task(checker.check(config("TPE"), "of-alice"))
+    while dispatcher.asked[-1].interpreter != "of-alice":
+        await dispatcher.arrived.wait()
+        dispatcher.arrived.clear()
+
+    assert len(dispatcher.asked) == TURNS + 1
+    dispatcher.hold.set()
+    await asyncio.gather(*slow, hers)
