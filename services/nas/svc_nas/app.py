@@ -14,6 +14,7 @@ from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.metrics_listener import serve_metrics
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
+from svc_common.stopped_children import stopped_children_continued
 from svc_common.storage.code_archives import CodeArchives
 from svc_common.storage.factory import open_blob_store
 from svc_common.storage.large_values import LargeValues
@@ -33,6 +34,7 @@ CODE_FOLDER: Final = Path("work", "code")
 async def build(service: Service) -> Mapping[str, str]:
     """Read settings, build and start the NAS service; return its addresses by name."""
     settings = read_settings()
+    service.adapters.enter_context(stopped_children_continued())
     bus = await _open_bus(service, settings)
     blobs = await service.adapters.enter_async_context(
         open_blob_store(settings.home, settings.s3, waits=True)

@@ -188,6 +188,21 @@ async def test_killed_service_takes_its_hosts_with_it(
     await soon(lambda: not pid_exists(pid))
 
 
+async def test_algorithm_that_a_signal_has_stopped_goes_on(
+    service: Service, manager: ScriptedManager
+) -> None:
+    await manager.create(SPACE, tuner=named("Random"))
+    await manager.received("algorithm_started")
+    pid = host_pid(manager)
+    assert pid
+
+    os.kill(pid, signal.SIGSTOP)
+
+    ((_, parameters),) = await manager.generate(1)
+    assert 0 <= parameters["x"] <= 1
+    assert host_pid(manager) == pid
+
+
 async def test_terminated_service_ends_its_hosts_and_itself(
     service: Service, manager: ScriptedManager
 ) -> None:
