@@ -274,6 +274,35 @@ async def test_earlier_credentials_are_refused_and_their_connection_is_closed(
             await Connection(installation.settings(first)).open()
 
 
+async def test_pulls_that_an_agent_has_left_take_no_task_once_it_is_revoked(
+    installation: Installation,
+) -> None:
+    credentials, second = [await installation.store.issue(name) for name in (FIRST, SECOND)]
+    pull = f"{subjects.IMPORTED_API}.CONSUMER.MSG.NEXT.{subjects.STREAM_TASKS}"
+    async with installation.manager() as manager:
+        await manager.tasks.open_pool(FIRST.pool)
+        async with connected(installation.settings(credentials)) as connection:
+            # The bus itself listens there for its user, also when the user is gone.
+            reply = subjects.presence_subject(str(FIRST))
+            for _ in range(50):
+                subject = f"{pull}.{subjects.pool_consumer(FIRST.pool)}"
+                connection.publish(subject, b'{"batch": 1000}', reply=reply)
+            await connection.flush()
+
+        await installation.store.revoke([FIRST])
+
+        async with installation.agent(second) as agent, asyncio.timeout(30):
+            feed = await agent.tasks.pull(FIRST.pool)
+            async with aclosing(feed):
+                feed.grant(10)
+                for number in range(10):
+                    await manager.tasks.publish(FIRST.pool, b"task", message_id=f"{number}")
+                for _ in range(10):
+                    task = await anext(aiter(feed))
+                    await agent.tasks.ack(task.ack_subject)
+                    assert task.deliveries == 1
+
+
 async def test_token_of_an_agent_uploads_and_downloads_and_nothing_else(
     installation: Installation,
 ) -> None:
