@@ -199,8 +199,6 @@ order, each until it is stored, so that only damage of the bus makes a gap that 
 
 def lose_incomplete(round_: Round) -> None:
     """Lose attempts whose reports have had a gap for too long; order their agents to drop them."""
-    if not round_.experiment.deferred_since_ms:
-        return
     for trial, report, since_ms in list(_gaps(round_.experiment)):
         if round_.now_ms - since_ms >= GAP_LIMIT_MS and trial.attempt == report.attempt:
             lose_attempt(round_, trial, LossReason(LossCause.REPORTS_MISSING))

@@ -1,8 +1,8 @@
 """Effects of events outside the experiment's state; each is safe to repeat."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from svc_common.experiment_events.causes import LossCause, LossReason, StopReason
 from svc_manager.domain import events
@@ -93,15 +93,30 @@ Effect: TypeAlias = (
 )
 
 
-def effects_of(  # noqa: C901 - one case per event
-    event: events.Event, before: Experiment
-) -> Iterator[Effect]:
-    """Yield the effects that follow from an event: tasks to publish, orders to agents, ports.
+_WITHOUT_EFFECTS: Final = frozenset(
+    {
+        events.MetricReported,
+        events.ParametersGenerated,
+        events.TrialsRequested,
+        events.TrialStarted,
+    }
+)
+"""The most frequent events, four of the six of a trial with one result."""
+
+
+def effects_of(event: events.Event, before: Experiment) -> Iterable[Effect]:
+    """Return the effects that follow from an event: tasks to publish, orders to agents, ports.
 
     Args:
         event: the event, which is not folded yet.
         before: the state before the event.
     """
+    return () if type(event) in _WITHOUT_EFFECTS else _effects_of(event, before)
+
+
+def _effects_of(  # noqa: C901 - one case per event
+    event: events.Event, before: Experiment
+) -> Iterator[Effect]:
     if before.settings.has_callers and isinstance(event, events.TrialEvent):
         return  # no agent runs its trials
     match event:

@@ -53,8 +53,6 @@ def may_start(experiment: Experiment, now_ms: int) -> int | None:
 
 def due_trials(experiment: Experiment, now_ms: int) -> list[str]:
     """Return the ids of trials whose back-off is over; only one if the experiment holds."""
-    if not experiment.backing_off:
-        return []
     next_ms = next_start_ms(experiment)
     if next_ms is None or now_ms < next_ms:
         return []

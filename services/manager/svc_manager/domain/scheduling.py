@@ -56,14 +56,16 @@ def settle(round_: Round) -> None:
     """At a round's end, lose late attempts, create and request trials, change the state."""
     experiment = round_.experiment
     has_callers = experiment.settings.has_callers
-    lose_incomplete(round_)
+    if experiment.deferred_since_ms:
+        lose_incomplete(round_)
     if has_callers:
         lose_lapsed(round_)
-    if experiment.state in _STARTING_STATES:
+    if experiment.backing_off and experiment.state in _STARTING_STATES:
         _requeue(round_)
     if experiment.state in TUNING_STATES:
         _schedule(round_)
-        answer_asks(round_)
+        if has_callers:
+            answer_asks(round_)
         _request(round_)
         _change_to_target(round_)
         _count_time(round_)
