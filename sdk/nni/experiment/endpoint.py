@@ -62,15 +62,31 @@ def read_endpoint(timeout_s: float = ANSWER_S) -> Endpoint | None:
     if remote is not None:
         return remote_services_endpoint(remote, timeout_s)
     try:
-        content = endpoint_path().read_bytes()
-    except (FileNotFoundError, IsADirectoryError):  # the supervisor sets a folder of its name aside
+        with open(endpoint_path(), "rb", opener=_open_at_once) as file:
+            content = file.read()
+    except FileNotFoundError:
         return None
     except OSError as error:
+        if _is_own(endpoint_path()):  # the supervisor sets it aside, or makes it readable
+            return None
         raise _unusable_home(error) from error
     endpoint = _parse(content)
     if endpoint is None or not is_supervisor(endpoint.supervisor_pid):
         return None
     return endpoint
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file; a pipe in its place does not make its reader wait for a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _is_own(path: Path) -> bool:
+    """Return whether the entry at a path is there and belongs to this user."""
+    try:
+        return path.lstat().st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 def _unusable_home(error: OSError) -> RefusedError:

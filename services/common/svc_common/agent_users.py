@@ -21,6 +21,7 @@ from svc_common.durable_files import write_private
 from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
 from svc_common.logs import get_logger
 from svc_common.messaging.permissions import BusUser, runner_user, silent_user
+from svc_common.own_files import read_or_set_aside
 
 USERS_FILE: Final = "agents.json"
 BUS_FILE: Final = "agents.conf"
@@ -133,9 +134,8 @@ def _read(file: Path) -> list[AgentUser]:
     Raises:
         OSError: it cannot be read.
     """
-    try:
-        stored = file.read_bytes()
-    except FileNotFoundError:
+    stored = read_or_set_aside(file)
+    if stored is None:
         return []
     try:
         content: Any = json.loads(stored)

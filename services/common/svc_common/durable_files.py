@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from svc_common.own_files import place_for_file
+
 _NOT_SUPPORTED: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS})
 """Errors of file systems that cannot synchronise a folder."""
 
@@ -47,6 +49,7 @@ def write_readable(path: Path, text: str) -> None:
 
 def _write(path: Path, text: str, mode: int) -> None:
     draft = path.with_name(f".{path.name}.new")
+    place_for_file(draft)
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor

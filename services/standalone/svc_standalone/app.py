@@ -22,8 +22,8 @@ from svc_common.inspection import forbid_inspection
 from svc_common.kept_listeners import ListenerKeeper
 from svc_common.logs import configure, get_logger
 from svc_common.messaging.permissions import FLEET, BusUser
+from svc_common.own_files import place_for_file, place_for_log, private_folder
 from svc_common.readiness import announce_failure, announce_ready
-from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.subjects import COMPRESSOR, NAS
 from svc_common.tasks import StoppedError, TaskOwner, result_unless
 from svc_standalone.children import Command
@@ -76,12 +76,17 @@ def run(settings: Settings, forks: ForkServer | None = None) -> int:
     try:
         prepare_home(settings)
     except OSError as error:
-        return _refuse(f"cannot use {settings.home}: {error.strerror}; set NNI_HOME")
+        return _refuse(_unusable(settings, error))
     try:
         with ExitStack() as resources:
             return _run_alone(settings, resources, forks)
     except OSError as error:  # of the log or a lock: a disk that fails, a file system without locks
-        return _refuse(f"cannot use {settings.home}: {error.strerror}; set NNI_HOME")
+        return _refuse(_unusable(settings, error))
+
+
+def _unusable(settings: Settings, error: OSError) -> str:
+    """Return which place of the installation cannot be used, and why."""
+    return f"cannot use {error.filename or settings.home}: {error.strerror}; set NNI_HOME"
 
 
 def _run_alone(settings: Settings, resources: ExitStack, forks: ForkServer | None) -> int:
@@ -131,7 +136,7 @@ def prepare_home(settings: Settings) -> None:
         *(USERS_FILE, AGENTS_ACCESS_FILE),
     ):
         place_for_file(settings.home / name)
-    place_for_file(settings.logs / LOG_FILE)
+    place_for_log(settings.logs / LOG_FILE)
 
 
 async def _supervise(settings: Settings, starting: Lock, forks: ForkServer | None) -> None:

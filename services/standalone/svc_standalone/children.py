@@ -16,7 +16,7 @@ from typing import IO, Final
 from svc_common import environment
 from svc_common.entry_point import memory_file
 from svc_common.logs import get_logger
-from svc_common.storage.own_files import place_for_file, private_folder
+from svc_common.own_files import place_for_log, private_folder
 from svc_common.tasks import wait_first
 from svc_standalone import end_with_parent
 from svc_standalone.bus_probe import BusLogin, BusProbe
@@ -307,7 +307,7 @@ def _open_log(path: Path) -> IO[bytes]:
     """Open a child's log for appending, rotated if large; `/dev/null` if that is impossible."""
     try:
         private_folder(path.parent)
-        place_for_file(path)
+        place_for_log(path)
         if path.exists() and path.stat().st_size > _LOG_LIMIT_BYTES:
             path.replace(path.with_suffix(path.suffix + ".1"))
         return path.open("ab")

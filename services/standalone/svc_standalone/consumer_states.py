@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from svc_common.storage.own_files import DAMAGED, place_for_file, set_aside
+from svc_common.own_files import DAMAGED, place_for_file, set_aside
 
 _FILES: Final = (
     *("jetstream/*/streams/*/meta.*", "jetstream/*/streams/*/msgs/*.*"),

@@ -57,7 +57,8 @@ def remove_endpoint(home: Path) -> None:
 def read_endpoint(home: Path) -> Endpoint | None:
     """Read `endpoint.json`; None: it is missing, damaged, or the supervisor's lock is free."""
     try:
-        fields = json.loads((home / ENDPOINT_FILE).read_text("utf-8"))
+        with open(home / ENDPOINT_FILE, "rb", opener=_open_at_once) as file:
+            fields = json.loads(file.read())
         endpoint = parse_endpoint(fields)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -66,6 +67,11 @@ def read_endpoint(home: Path) -> Endpoint | None:
         lock.release()
         return None  # the supervisor was killed
     return endpoint
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file; a pipe in its place does not make its reader wait for a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def parse_endpoint(fields: Mapping[str, object]) -> Endpoint:

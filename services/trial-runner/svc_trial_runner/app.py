@@ -19,10 +19,10 @@ from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.ports import Bus
 from svc_common.metrics_listener import serve_metrics
+from svc_common.own_files import private_folder
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
 from svc_common.storage.code_archives import CodeArchives
-from svc_common.storage.own_files import private_folder
 from svc_common.subjects import control_subject
 from svc_common.telemetry.metrics import Registry, process_registry
 from svc_common.telemetry.tracing import open_tracer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -45,7 +46,7 @@ def check_endpoint_file() -> Iterator[Finding]:
     if not path.exists():
         return
     try:
-        fields = json.loads(path.read_text("utf-8"))
+        fields = json.loads(path.read_text("utf-8") if path.is_file() else "")
         pid = int(fields["pid"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         text = f"{path} is damaged; remove it, then bring the services up with: nnictl up"
@@ -62,7 +63,7 @@ def check_endpoint_file() -> Iterator[Finding]:
 
 
 def check_logs() -> Iterator[Finding]:
-    """Yield findings: bad if others can write the log folder, a note on errors of the last hour."""
+    """Yield findings: bad if the log folder has wrong rights, a note on errors of the last hour."""
     from nni.experiment.environment import nni_home
 
     folder = nni_home() / "log"
@@ -74,6 +75,12 @@ def check_logs() -> Iterator[Finding]:
         return
     if stat.S_IMODE(folder.stat().st_mode) & _OTHERS_WRITE:
         text = f"others can write to {folder}; run: chmod 700 {folder}"
+        yield Finding("log folder", "bad", text)
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        text = (
+            f"{folder} cannot be written, and no service starts without its audit trail there; "
+            "make it writable, and they go on by themselves"
+        )
         yield Finding("log folder", "bad", text)
     else:
         yield Finding("log folder", "ok", str(folder))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from svc_common.logs import get_logger
-from svc_common.storage.own_files import place_for_file
+from svc_common.own_files import place_for_log
 
 AUDIT_FILE: Final = "audit.log"
 FILE_LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -70,7 +70,7 @@ class AuditTrail:
         if self._path is None:
             return
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        place_for_file(self._path)
+        place_for_log(self._path)
         self._descriptor = self._open(self._path)
         self._follow(self._path)
 
@@ -127,7 +127,7 @@ class AuditTrail:
         self._continue(path)
 
     def _continue(self, path: Path) -> None:
-        place_for_file(path)
+        place_for_log(path)
         before, self._descriptor = self._descriptor, self._open(path)
         os.close(before)
 

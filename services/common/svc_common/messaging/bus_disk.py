@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from nni_wire.folders import BUS_ROOM_BYTES, BUS_START_BYTES
-from svc_common.storage.own_files import place_for_file
+from svc_common.own_files import place_for_file
 
 _MEBIBYTE: Final = 1024 * 1024
 _PROBE_BYTES: Final = _MEBIBYTE

@@ -10,8 +10,8 @@ from typing import Final
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.experiment_files import ExperimentRoots
 from svc_common.logs import get_logger
+from svc_common.own_files import DAMAGED
 from svc_common.safe_folders import SafeFolder
-from svc_common.storage.own_files import DAMAGED
 from svc_manager.adapters.event_file import (
     EVENT_FILE,
     EventFile,

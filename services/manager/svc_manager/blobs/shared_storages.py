@@ -15,9 +15,9 @@ from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import FailedPreconditionError, ResourceExhaustedError
 from svc_common.logs import get_logger
+from svc_common.own_files import private_folder
 from svc_common.safe_folders import SafeFolder
 from svc_common.storage.mount_table import MOUNT_TABLE, unmounted_point
-from svc_common.storage.own_files import private_folder
 from svc_common.storage.shared_mounts import SharedMount
 from svc_common.storage.shared_storage import (
     MARK_FILE,

@@ -12,8 +12,13 @@ from typing import Final
 
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_common.own_files import (
+    place_for_file,
+    private_folder,
+    read_or_set_aside,
+    set_aside,
+)
 from svc_common.storage.atomic_files import atomic_file
-from svc_common.storage.own_files import place_for_file, private_folder, set_aside
 from svc_common.subjects import check_id
 
 _ENTERED: Final = 0o711
@@ -53,13 +58,14 @@ def _known_id(path: Path) -> str:
     """Read the agent id from a file; empty if the file is missing, or damaged: then rename it.
 
     Raises:
-        OSError: the file cannot be read or renamed.
+        OSError: the file cannot be opened.
     """
-    try:
-        fields = json.loads(path.read_bytes())
-        return check_id("runner_id", fields["runner_id"])
-    except FileNotFoundError:
+    content = read_or_set_aside(path)
+    if content is None:
         return ""
+    try:
+        fields = json.loads(content)
+        return check_id("runner_id", fields["runner_id"])
     except (ValueError, KeyError, TypeError, RecursionError, InvalidArgumentError) as error:
         set_aside(path, f"it names no agent ({error}); its trials are reported lost")
         return ""
@@ -112,7 +118,8 @@ def write_tools(folder: Path, trial_sdk: Path, code_user: CodeUser = SAME_USER) 
             private_folder(tools)
         else:
             tools.mkdir(exist_ok=True)
-        place_for_file(tools / _COMMAND)
+        for name in (_COMMAND, f".{_COMMAND}.new"):  # the launcher's draft
+            place_for_file(tools / name)
     except OSError as error:
         raise FailedPreconditionError(f"{tools} cannot be used: {error}") from error
     made = subprocess.run(

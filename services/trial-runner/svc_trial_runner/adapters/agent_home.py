@@ -9,7 +9,7 @@ from typing import Final
 
 from svc_common.errors import FailedPreconditionError
 from svc_common.logs import get_logger
-from svc_common.storage.own_files import private_folder
+from svc_common.own_files import private_folder
 from svc_trial_runner.agent_file import AUTHORITY_NAME
 
 _LOCK: Final = "agent.lock"

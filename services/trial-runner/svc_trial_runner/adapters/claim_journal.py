@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 from svc_common.logs import get_logger
+from svc_common.own_files import place_for_file, read_or_set_aside, set_aside
 from svc_common.storage.atomic_files import atomic_file
-from svc_common.storage.own_files import place_for_file, set_aside
 from svc_common.subjects import check_id
 from svc_trial_runner.domain.claims import (
     AttemptKey,
@@ -117,10 +117,10 @@ class FileClaimJournal:
 
     def _read(self) -> None:
         place_for_file(self._path)
-        try:
-            lines = self._path.read_bytes().split(b"\n")
-        except FileNotFoundError:
+        content = read_or_set_aside(self._path)
+        if content is None:
             return
+        lines = content.split(b"\n")
         same_boot = _decode_header(lines[0]) == self._machine_boot_id
         damaged = 0
         for line in lines[1:-1]:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from svc_common.errors import InvalidArgumentError
 from svc_common.logs import get_logger
+from svc_common.own_files import private_folder, set_aside
 from svc_common.storage.atomic_files import atomic_file
-from svc_common.storage.own_files import private_folder, set_aside
 from svc_common.subjects import check_id
 from svc_trial_runner.ports import FinishedTrial
 

@@ -17,8 +17,8 @@ from svc_common.messaging.nats_settings import ALPN_PROTOCOL as NATS_PROTOCOL
 from svc_common.messaging.nats_settings import DEFAULT_PORT, NatsSettings
 from svc_common.messaging.permissions import FLEET, RELOADER
 from svc_common.metrics_listener import serve_metrics
+from svc_common.own_files import private_folder
 from svc_common.pool_secrets import PoolSecrets
-from svc_common.storage.own_files import private_folder
 from svc_common.telemetry.metrics import process_registry
 from svc_trial_runner.adapters.process_reaper import raise_descriptor_limit
 from svc_trial_runner.enrolment import ENROL_PROTOCOL

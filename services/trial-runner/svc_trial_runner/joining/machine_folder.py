@@ -11,7 +11,7 @@ from typing import Final
 
 from svc_common.durable_files import write_private
 from svc_common.errors import FailedPreconditionError
-from svc_common.storage.own_files import private_folder
+from svc_common.own_files import private_folder
 
 DEFAULT: Final = "~/.nni/joined"
 """Folder below which each machine has a folder for each pool of each installation."""

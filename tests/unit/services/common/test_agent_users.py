@@ -10,6 +10,7 @@ from svc_common.access.keyring import Keyring
 from svc_common.access.roles import Role
 from svc_common.agent_users import PROBE, USERS_FILE, AgentUsers
 from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
+from tests.support.unreadable_files import make_unreadable
 
 NAME, POOL = "nni-abcd1234-exp-e1-7", "exp-e1"
 
@@ -154,6 +155,17 @@ def test_damaged_file_revokes_all_agents(tmp_path: Path, damaged: bytes) -> None
 
     assert names(users) == []
     assert AgentUsers(tmp_path).issue(NAME, POOL).user == NAME
+
+
+def test_unreadable_file_revokes_all_agents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = AgentUsers(tmp_path)
+    users.issue(NAME, POOL)
+    users.save()
+    make_unreadable(monkeypatch, tmp_path / USERS_FILE)
+
+    assert names(AgentUsers(tmp_path)) == []
 
 
 @pytest.mark.parametrize("pool", ["local", "check-1"])

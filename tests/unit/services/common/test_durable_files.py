@@ -112,3 +112,12 @@ def test_file_for_other_users_is_readable_whatever_the_mask(tmp_path: Path) -> N
 
     assert (tmp_path / "file").read_text() == "text"
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o644
+
+
+def test_folder_in_place_of_a_draft_keeps_no_file_from_being_written(tmp_path: Path) -> None:
+    (tmp_path / ".secret.new" / "content").mkdir(parents=True)
+
+    write_private(tmp_path / "secret", "text")
+
+    assert (tmp_path / "secret").read_text() == "text"
+    assert not (tmp_path / ".secret.new").exists()

@@ -56,6 +56,14 @@ def test_malformed_endpoint_file_counts_as_missing(tmp_path: Path) -> None:
     lock.release()
 
 
+def test_pipe_in_place_of_the_file_keeps_no_reader_waiting(tmp_path: Path) -> None:
+    lock = Lock.take(tmp_path / SUPERVISOR_LOCK)
+    os.mkfifo(tmp_path / ENDPOINT_FILE)
+
+    assert read_endpoint(tmp_path) is None
+    lock.release()
+
+
 def test_token_is_not_in_the_representation() -> None:
     assert "secret" not in repr(ENDPOINT)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from svc_common.durable_files import sync_folder
-from svc_common.storage.own_files import place_for_file, set_aside
+from svc_common.own_files import place_for_file, read_or_set_aside, set_aside
 
 INSTALLATION_FILE: Final = "installation"
 """In the home of the installation."""
@@ -52,12 +52,10 @@ def installation_id(home: Path) -> str:
 
 
 def _read(path: Path) -> str:
-    try:
-        text = path.read_text("ascii")
-    except FileNotFoundError:
+    content = read_or_set_aside(path)
+    if content is None:
         return ""
-    except ValueError:
-        text = ""
+    text = content.decode("ascii", "replace")
     if _ID.match(text):
         return text.strip()
     set_aside(path, "it must have 8 lower-case letters and digits")

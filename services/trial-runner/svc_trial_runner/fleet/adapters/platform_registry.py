@@ -19,8 +19,8 @@ from typing import Any, Final
 from nni_wire.own_platforms import GROUP, PlatformEntry, load_own_platform, load_reference
 from nni_wire.pools import FRONT_HOST_OPTION
 from svc_common.errors import InvalidArgumentError
+from svc_common.own_files import private_folder
 from svc_common.pool_secrets import PoolSecrets
-from svc_common.storage.own_files import private_folder
 from svc_trial_runner.fleet.adapters.isolated.adapter import IsolatedAdapter
 from svc_trial_runner.fleet.domain.agents import PlatformSection
 from svc_trial_runner.fleet.ports import (

@@ -73,6 +73,19 @@ def test_folder_in_place_of_the_file_counts_as_none(home: Path) -> None:
     assert read_endpoint() is None
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link to itself", "closed file"])
+def test_own_file_that_cannot_be_read_counts_as_none(kind: str, home: Path) -> None:
+    path = home / "endpoint.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link to itself":
+        path.symlink_to(path)
+    else:
+        path.touch(mode=0)
+
+    assert read_endpoint() is None
+
+
 def test_token_file_that_cannot_be_read_is_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

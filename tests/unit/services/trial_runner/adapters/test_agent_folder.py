@@ -16,6 +16,7 @@ from svc_trial_runner.adapters.agent_folder import (
     trial_sdk_folder,
     write_tools,
 )
+from tests.support.unreadable_files import make_unreadable
 
 
 def test_id_is_drawn_once(tmp_path: Path) -> None:
@@ -90,12 +91,23 @@ def test_folder_in_place_of_the_file_is_set_aside(tmp_path: Path) -> None:
     assert runner_id(tmp_path) == runner_id(tmp_path)
 
 
-def test_folder_in_place_of_the_command_is_set_aside(tmp_path: Path) -> None:
-    (tmp_path / "bin" / "nni-trial").mkdir(parents=True)
+@pytest.mark.parametrize("name", ["nni-trial", ".nni-trial.new"])
+def test_folder_in_place_of_the_command_is_set_aside(tmp_path: Path, name: str) -> None:
+    (tmp_path / "bin" / name / "content").mkdir(parents=True)
 
     tools = write_tools(tmp_path, trial_sdk_folder())
 
     assert (tools / "nni-trial").is_file()
+
+
+def test_unreadable_file_is_set_aside_and_a_new_id_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = runner_id(tmp_path)
+    make_unreadable(monkeypatch, tmp_path / "runner.json")
+
+    assert runner_id(tmp_path) not in {"", first}
+    assert len(list(tmp_path.glob("runner.json.damaged-*"))) == 1
 
 
 def test_given_id_overrides_the_stored_one(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from svc_trial_runner.domain.claims import (
     ServerStarted,
     Started,
 )
+from tests.support.unreadable_files import make_unreadable
 
 KEY = AttemptKey("exp", "aaaaa", 1)
 RECORDS: list[JournalRecord] = [
@@ -276,6 +277,18 @@ def test_folder_in_place_of_a_file_keeps_nothing_from_starting(tmp_path: Path, n
     first.close()
 
     assert list(journal(tmp_path).state.claims) == ["c1"]
+
+
+def test_unreadable_file_keeps_nothing_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = journal(tmp_path)
+    first.append(*RECORDS)
+    first.close()
+    make_unreadable(monkeypatch, tmp_path / "claims.journal")
+
+    assert not journal(tmp_path).state.claims
+    assert len(list(tmp_path.glob("claims.journal.damaged-*"))) == 1
 
 
 def test_bytes_that_are_no_text_keep_nothing_from_starting(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from svc_common.durable_files import write_private
-from svc_common.storage.own_files import private_folder, set_aside
+from svc_common.own_files import private_folder, set_aside
 from svc_trial_runner.enrolment import FRONT_NAME
 from svc_trial_runner.fleet.ports import PlatformError
 

@@ -66,7 +66,7 @@ class Forward:
 
     async def _connect(self, address: str) -> Streams:
         if self.owner is not None:
-            check_owner(self.port, self.owner)
+            check_owner(self.port, self.owner, host=self.host)
         async with asyncio.timeout(_CONNECT_S):
             return await asyncio.open_connection(
                 self.host, self.port, local_addr=(front_source(address), 0), limit=_CHUNK_BYTES

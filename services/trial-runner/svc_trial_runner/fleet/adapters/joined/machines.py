@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from svc_common.durable_files import write_private
-from svc_common.storage.own_files import private_folder
+from svc_common.own_files import private_folder
 from svc_trial_runner.fleet.domain.invitations import JoinedMachine
 from svc_trial_runner.fleet.domain.needs import JOINED_PLATFORM
 from svc_trial_runner.fleet.ports import PlatformError

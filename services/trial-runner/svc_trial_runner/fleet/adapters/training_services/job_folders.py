@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from svc_common.durable_files import write_private
-from svc_common.storage.own_files import private_folder
+from svc_common.own_files import private_folder
 from svc_trial_runner.fleet.adapters.bundles.worker_commands import bundle_digest, worker_program
 from svc_trial_runner.fleet.adapters.training_services import job_start
 from svc_trial_runner.fleet.adapters.training_services.options import ServiceOptions

@@ -8,6 +8,8 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from nni.cli.diagnosis import state
 from tests.support.endpoint_files import Spawn, write_endpoint
 from tests.unit.sdk.nni.cli.diagnosis.conftest import only
@@ -45,6 +47,12 @@ def test_a_damaged_endpoint_file_is_found(home: Path) -> None:
     assert "is damaged" in only(state.check_endpoint_file(), "bad")[0]
 
 
+def test_a_pipe_in_place_of_the_endpoint_file_is_found(home: Path) -> None:
+    os.mkfifo(home / "endpoint.json")
+
+    assert "is damaged" in only(state.check_endpoint_file(), "bad")[0]
+
+
 def test_the_file_of_a_living_supervisor_is_in_order(home: Path, spawn: Spawn) -> None:
     write_endpoint(home, spawn("svc_standalone").pid)
 
@@ -63,6 +71,17 @@ def test_a_log_folder_that_others_can_write_to_is_found(home: Path) -> None:
     folder.chmod(0o777)
 
     assert f"chmod 700 {folder}" in only(state.check_logs(), "bad")[0]
+
+
+def test_a_log_folder_that_cannot_be_written_is_found(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = home / "log"
+    folder.mkdir(mode=0o700)
+    # As on a disk that an error has made read-only; root may write to all other folders.
+    monkeypatch.setattr(os, "access", lambda path, mode: path != folder or not mode & os.W_OK)
+
+    assert f"{folder} cannot be written" in only(state.check_logs(), "bad")[0]
 
 
 def test_a_log_folder_that_is_none_is_found(home: Path) -> None:

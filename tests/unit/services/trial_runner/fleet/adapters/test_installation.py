@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from svc_trial_runner.fleet.adapters.installation import INSTALLATION_FILE, installation_id
+from tests.support.unreadable_files import make_unreadable
 
 
 def test_id_is_drawn_once_into_a_private_file(tmp_path: Path) -> None:
@@ -30,6 +31,16 @@ def test_damaged_file_is_set_aside(tmp_path: Path, content: bytes) -> None:
 
     assert installation_id(tmp_path) == drawn
     assert any("damaged" in path.name for path in tmp_path.iterdir())
+
+
+def test_unreadable_file_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = installation_id(tmp_path)
+    with monkeypatch.context() as damaged:
+        make_unreadable(damaged, tmp_path / INSTALLATION_FILE)
+
+        installation_id(tmp_path)
+
+    assert installation_id(tmp_path) not in {"", first}
 
 
 def test_folder_in_place_of_the_file_is_set_aside(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ A damaged file must not keep a service from starting. It is renamed, so that a p
 it, and the service starts without it.
 """
 
+import errno
+import os
 import stat
 import time
 from collections.abc import Callable
@@ -16,6 +18,9 @@ DAMAGED: Final = ".damaged-"
 """Part of the names of files that were set aside; a time stamp follows."""
 _OTHERS: Final = 0o077
 _PRIVATE: Final = 0o700
+_USABLE: Final = stat.S_IRUSR | stat.S_IWUSR
+_UNREADABLE: Final = frozenset({errno.EACCES, errno.EIO})
+"""Errors of a file that is another user's, or lies on a damaged part of the disk."""
 
 
 def set_aside(path: Path, reason: str) -> None:
@@ -50,19 +55,66 @@ def private_folder(path: Path) -> None:
 def place_for_file(path: Path) -> None:
     """Rename the entry at a path unless it is a regular file, so that a file can be written.
 
+    A file of this user that this user may not read and write is opened to it. It keeps its inode,
+    since it may be a lock that is held.
+
     Raises:
         OSError: the path cannot be examined.
     """
     _set_aside_unless(path, stat.S_ISREG, "it must be a regular file")
+    try:
+        found = path.stat()
+        if found.st_uid == os.geteuid() and found.st_mode & _USABLE != _USABLE:
+            path.chmod(stat.S_IMODE(found.st_mode) | _USABLE)
+    except FileNotFoundError:
+        return
+    except OSError as error:  # the file system is read-only
+        get_logger().warning("file stays unusable", path=str(path), error=str(error))
+
+
+def place_for_log(path: Path) -> None:
+    """Rename the entry at a path unless it is a file to which this user may append.
+
+    A log of another user is left by a start with that user's rights. Not for locks: one of another
+    user may be held.
+
+    Raises:
+        OSError: the path cannot be examined.
+    """
+    place_for_file(path)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+    except PermissionError as error:
+        set_aside(path, f"it cannot be written: {error.strerror}")
+    except OSError:  # it is missing, or the disk is read-only
+        return
+
+
+def read_or_set_aside(path: Path) -> bytes | None:
+    """Return the content of a small file; None: it is missing, or unreadable and so renamed.
+
+    Raises:
+        OSError: it cannot be read for a reason that lies outside of it, as too many open files.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno not in _UNREADABLE:
+            raise
+        set_aside(path, f"it cannot be read: {error.strerror}")
+        return None
 
 
 def _set_aside_unless(path: Path, is_right: Callable[[int], bool], rule: str) -> None:
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
-        if not path.is_symlink():
-            return
-        set_aside(path, "it is a link to nothing")
+    except OSError as error:
+        if path.is_symlink():
+            set_aside(path, "it is a link to nothing")
+        elif not isinstance(error, FileNotFoundError):
+            raise
     else:
         if not is_right(mode):
             set_aside(path, rule)
