@@ -22,6 +22,8 @@ ON_LOOP_BYTES: Final = 64 * 1024
 """Largest value that is handled on the loop: a few milliseconds of Python code."""
 AT_ONCE_BYTES: Final = 512 * 1024
 """Largest text that `json` handles in one call: a few milliseconds."""
+FOREIGN_VALUES_LIMIT: Final = 200_000
+"""Most values of a JSON text of user code: in a map, 800,000 parts of a message, its limit."""
 _THREADS: Final = 2
 """Values that are handled at the same time; others wait."""
 
@@ -86,6 +88,22 @@ def parse_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
     if len(text) <= AT_ONCE_BYTES:
         return json.loads(text)
     return json.loads(text, cls=_SteppingDecoder)
+
+
+def parse_foreign_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """Parse JSON bytes of user code, as `parse_json` does; raise for too many values.
+
+    Raises:
+        ValueError: the text is not JSON, or has more than 200,000 commas.
+        RecursionError: it is nested too deeply.
+    """
+    commas = sum(
+        text.count(b",", start, start + AT_ONCE_BYTES)
+        for start in range(0, len(text), AT_ONCE_BYTES)
+    )
+    if commas > FOREIGN_VALUES_LIMIT:
+        raise ValueError(f"must have at most {FOREIGN_VALUES_LIMIT:,} values, got {commas:,}")
+    return parse_json(text)
 
 
 def write_json(data: Any, size_bytes: int) -> bytes:  # noqa: ANN401 - any JSON value

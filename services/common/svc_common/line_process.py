@@ -1,31 +1,47 @@
 """Child processes with user code that exchange lines with their service over two pipes."""
 
 import asyncio
+import fcntl
 import os
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError
+from svc_common.large_work import ON_LOOP_BYTES, off_loop
 from svc_common.process_log import ProcessLog
 
 _READ_BYTES: Final = 1 << 18
-LINE_LIMIT_BYTES: Final = 256 * 1024 * 1024
-"""Longest line: some times the largest message of gRPC, which a line may hold as text."""
+LINE_LIMIT_BYTES: Final = 32 * 1024 * 1024
+"""Longest line: some times the largest message of the bus, which a line may hold as text."""
+_INVALID: Final = (ValueError, KeyError, TypeError, RecursionError)
+
+T = TypeVar("T")
 
 
-class LineSink(Protocol):
-    """Interface that receives a process's lines and its end, on the event loop."""
+class LineSink(Protocol[T]):
+    """Interface that decodes a process's lines, and receives their values and its end."""
 
-    def on_lines(self, lines: Sequence[bytes]) -> None:
-        """Handle whole lines, in order, without line terminators.
+    def decode(self, line: bytes) -> T:
+        """Return the value of a whole line, without its terminator; called in any thread.
 
         Raises:
-            ValueError: a line cannot be used; the process is killed, and no more are passed on.
+            ValueError: it cannot be used; the process is killed, and no more lines are decoded.
+            KeyError: as above.
+            TypeError: as above.
+            RecursionError: as above.
+        """
+        ...
+
+    def on_values(self, values: Sequence[T]) -> None:
+        """Handle the values of lines, in order, on the event loop.
+
+        Raises:
+            ValueError: one cannot be used, as in `decode`.
             KeyError: as above.
             TypeError: as above.
             RecursionError: as above.
@@ -60,8 +76,11 @@ class ProcessPlan:
     """Longest line; a process with a longer one is killed, before it fills the memory."""
 
 
-class LineProcess:
+class LineProcess(Generic[T]):
     """Child process to which lines are sent, and whose lines a sink gets; made by `start_process`.
+
+    User code may write lines of any size: large ones are decoded away from the event loop, and no
+    more are read meanwhile.
 
     Args:
         process: the child.
@@ -76,18 +95,19 @@ class LineProcess:
         process: asyncio.subprocess.Process,
         plan: ProcessPlan,
         pipes: tuple[int, int],
-        sink: LineSink,
+        sink: LineSink[T],
         code_user: CodeUser = SAME_USER,
     ) -> None:
         self._code_user = code_user
         self._process = process
         self._plan = plan
-        self._sink: LineSink | None = sink
+        self._sink: LineSink[T] | None = sink
         self._protocol_error = ""
         self._input, self._output = pipes
         self._unwritten = bytearray()
         self._unfinished: list[bytes] = []
         self._unfinished_bytes = 0
+        self._decoding: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         for pipe in pipes:
             os.set_blocking(pipe, False)
@@ -157,18 +177,44 @@ class LineProcess:
         if b"\n" in chunk:
             *lines, rest = b"".join(self._unfinished).split(b"\n")
             self._unfinished, self._unfinished_bytes = [rest], len(rest)
-            self._pass_on(lines)
+            if sum(map(len, lines)) <= ON_LOOP_BYTES:
+                self._pass_on(*self._decoded(lines))
+            else:
+                self._loop.remove_reader(self._output)
+                name = f"lines of process {self.pid}"
+                self._decoding = self._loop.create_task(self._decode(lines), name=name)
         elif self._unfinished_bytes > self._plan.line_limit_bytes:
             self._unfinished = []
             self._refuse(f"a line must have at most {self._plan.line_limit_bytes:,} bytes")
 
-    def _pass_on(self, lines: list[bytes]) -> None:
-        if self._sink is None or self._protocol_error:
-            return  # output after an invalid line cannot be trusted
+    async def _decode(self, lines: Sequence[bytes]) -> None:
+        """Decode large lines in a thread and pass them on; then go on reading."""
+        self._pass_on(*await off_loop(sum(map(len, lines)), self._decoded, lines))
+        self._decoding = None
+        self._loop.add_reader(self._output, self._read)
+
+    def _decoded(self, lines: Sequence[bytes]) -> tuple[list[T], str]:
+        """Return the values of the lines before the first invalid one, and its error or ''."""
+        values: list[T] = []
+        sink = self._sink
+        if sink is None or self._protocol_error:
+            return values, ""  # output after an invalid line cannot be trusted
         try:
-            self._sink.on_lines(lines)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            self._refuse(str(error))
+            for line in lines:
+                values.append(sink.decode(line))  # noqa: PERF401 - values before an error count
+        except _INVALID as error:
+            return values, str(error)
+        return values, ""
+
+    def _pass_on(self, values: Sequence[T], error: str) -> None:
+        if self._sink is None or self._protocol_error:
+            return
+        try:
+            self._sink.on_values(values)
+        except _INVALID as invalid:
+            error = str(invalid)
+        if error:
+            self._refuse(error)
 
     def _refuse(self, reason: str) -> None:
         """Kill the process, whose output breaks a rule; `on_end` reports `reason`."""
@@ -182,16 +228,23 @@ class LineProcess:
         if self._code_user.uid is not None:
             for folder in self._plan.shared:
                 await asyncio.to_thread(self._code_user.open_to_services, folder)
-        while True:
+        if self._decoding is not None:
+            await self._decoding
+        self._loop.remove_reader(self._output)
+        # No more than the pipe holds: a child of the process may have left its group and write on.
+        unread_bytes = fcntl.fcntl(self._output, fcntl.F_GETPIPE_SZ)
+        while unread_bytes > 0:
             try:
-                chunk = os.read(self._output, _READ_BYTES)
+                chunk = os.read(self._output, unread_bytes)
             except BlockingIOError:
                 break  # a child of the process holds the pipe
             if not chunk:
                 break
+            unread_bytes -= len(chunk)
             self._unfinished.append(chunk)
         *lines, _ = b"".join(self._unfinished).split(b"\n")
-        self._pass_on([line for line in lines if line])
+        lines = [line for line in lines if line]
+        self._pass_on(*await off_loop(sum(map(len, lines)), self._decoded, lines))
         self._close()
         sink, self._sink = self._sink, None
         if sink is not None:
@@ -214,8 +267,8 @@ class LineProcess:
 
 
 async def start_process(
-    plan: ProcessPlan, sink: LineSink, code_user: CodeUser = SAME_USER
-) -> LineProcess:
+    plan: ProcessPlan, sink: LineSink[T], code_user: CodeUser = SAME_USER
+) -> LineProcess[T]:
     """Start and return a process, leader of a group of its own; its lines go to `sink`.
 
     Raises:

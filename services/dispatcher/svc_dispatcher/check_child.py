@@ -17,6 +17,7 @@ from nni.hpo.objectives import OutcomeLimit
 from nni.hpo.space.feasibility import broken_constraints
 from nni_proto.tuning.v1 import algorithm_service_pb2, analysis_service_pb2
 from svc_common.errors import InvalidArgumentError, ServiceError
+from svc_common.inspection import forbid_inspection
 from svc_dispatcher.adapters.check_frames import read_frame, reply_of, write_frame
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
 from svc_dispatcher.converters.algorithm_requests import (
@@ -119,6 +120,7 @@ def _result(check: Check, payload: bytes) -> dict[str, Any] | ServiceError:
 
 def main() -> int:
     """Run the check child: end with the parent, limit memory, serve stdin; return exit code."""
+    forbid_inspection()  # else user code of this account could reply to requests of others
     if not kill_with_parent(int(sys.argv[1])):
         return 1
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))

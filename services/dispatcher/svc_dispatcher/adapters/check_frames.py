@@ -4,9 +4,17 @@ import json
 import struct
 from typing import Any, BinaryIO, Final
 
-from svc_common.errors import FailedPreconditionError, InvalidArgumentError, ServiceError
+from svc_common.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ServiceError,
+    UnavailableError,
+)
+from svc_common.large_work import parse_json
 
 LENGTH: Final = struct.Struct(">I")
+REPLY_LIMIT_BYTES: Final = 96 * 1024 * 1024
+"""Longest reply: a text of 200 characters for each of 400,000 configurations of a request."""
 _TEXT_LIMIT: Final = 2_000
 """Longest text of an error: messages show values of any size."""
 
@@ -40,14 +48,20 @@ def reply_of(result: dict[str, Any] | ServiceError) -> bytes:
 def result_of(reply: bytes) -> dict[str, Any]:
     """Decode a child's JSON reply; return its result, or raise if the request was refused or fails.
 
+    A large reply takes seconds in steps between which other threads run.
+
     Raises:
+        UnavailableError: the reply is none of `reply_of`: user code may have written it.
         InvalidArgumentError: the request was refused.
         FailedPreconditionError: another error of the service.
     """
-    content: dict[str, Any] = json.loads(reply)
-    if "refused" in content:
-        raise InvalidArgumentError.restored(content["refused"], content["facts"])
-    if "error" in content:
-        raise FailedPreconditionError(content["error"])
-    result: dict[str, Any] = content["result"]
+    try:
+        content: dict[str, Any] = parse_json(reply)
+        if "refused" in content:
+            raise InvalidArgumentError.restored(content["refused"], content["facts"])
+        if "error" in content:
+            raise FailedPreconditionError(content["error"])
+        result: dict[str, Any] = content["result"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise UnavailableError(f"the reply of a check cannot be read: {error!r:.200}") from error
     return result

@@ -10,8 +10,9 @@ from typing import Any, Final
 from svc_common import environment as names
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
+from svc_common.large_work import off_loop
 from svc_common.logs import get_logger
-from svc_dispatcher.adapters.check_frames import LENGTH, result_of
+from svc_dispatcher.adapters.check_frames import LENGTH, REPLY_LIMIT_BYTES, result_of
 from svc_dispatcher.domain.values import Check
 
 DEADLINE_S: Final = 10.0
@@ -64,6 +65,7 @@ class _Child:
         Raises:
             ConnectionError: the child has ended.
             asyncio.IncompleteReadError: the child ended before its reply was complete.
+            UnavailableError: the reply is too long.
         """
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None, "a pipe"
@@ -73,6 +75,10 @@ class _Child:
             stdin.write(payload[start : start + _WRITTEN_AT_ONCE_BYTES])
             await stdin.drain()
         (length,) = LENGTH.unpack(await stdout.readexactly(LENGTH.size))
+        if length > REPLY_LIMIT_BYTES:
+            raise UnavailableError(
+                f"a check has replied with {length:,} bytes; send less at a time"
+            )
         return await stdout.readexactly(length)
 
     async def kill(self) -> None:
@@ -122,7 +128,7 @@ class CheckProcesses:
         Raises:
             InvalidArgumentError: the request was refused, or took longer than the deadline.
             ResourceExhaustedError: too many requests wait.
-            UnavailableError: the child cannot be started, or ended.
+            UnavailableError: the child cannot be started, ended, or sent no valid reply.
         """
         if self._waiting >= WAITING_LIMIT:
             raise ResourceExhaustedError(
@@ -134,7 +140,8 @@ class CheckProcesses:
         finally:
             self._waiting -= 1
         try:
-            return result_of(await self._ask(check, payload, field))
+            reply = await self._ask(check, payload, field)
+            return await off_loop(len(reply), result_of, reply)
         finally:
             self._turns.release()
 

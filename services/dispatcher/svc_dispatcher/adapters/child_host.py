@@ -38,7 +38,7 @@ class ChildHost:
         eager: see `HostLauncher.launch`.
     """
 
-    def __init__(self, process: LineProcess, *, eager: bool) -> None:
+    def __init__(self, process: LineProcess[answers.Output], *, eager: bool) -> None:
         self._process = process
         self._eager = eager
         self._unencoded: deque[tuple[int, Sequence[Command]]] = deque()
@@ -98,17 +98,13 @@ class _HostLines:
     def __init__(self, sink: HostSink) -> None:
         self._sink = sink
 
-    def on_lines(self, lines: Sequence[bytes]) -> None:
-        """Decode lines and pass the outputs on; at an invalid line, pass those before it and raise.
+    def decode(self, line: bytes) -> answers.Output:
+        """Return the output of a line; raise ValueError if it breaks the protocol."""
+        return output_of(line)
 
-        Those before it count, too: a command that was handled is no cause of the host's end.
-        """
-        outputs: list[answers.Output] = []
-        try:
-            for line in lines:
-                outputs.append(output_of(line))  # noqa: PERF401 - outputs before an invalid line count
-        finally:
-            self._sink.on_outputs(outputs)
+    def on_values(self, values: Sequence[answers.Output]) -> None:
+        """Pass outputs on to the session."""
+        self._sink.on_outputs(values)
 
     def on_end(self, reason: str) -> None:
         """Pass the reason of the process's end to the session."""

@@ -8,13 +8,15 @@ from typing import Any, Final, Literal
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import from_value
-from svc_common.large_work import AT_ONCE_BYTES
+from svc_common.large_work import AT_ONCE_BYTES, parse_foreign_json
 from svc_dispatcher.converters.log_messages import as_value, payload_of
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import AlgorithmChoice, Payload, Position, Suggestion
 
 CHECKPOINT_NAME: Final = "checkpoint/algorithm.json"
 """Checkpoint of the algorithm, in the experiment's folder."""
+_SHOWN_BYTES: Final = 200
+"""Beginning of an invalid line that messages show."""
 
 
 def line_of(command: commands.Command, *, eager: bool, size_bytes: int = 0) -> str:
@@ -76,12 +78,13 @@ def output_of(line: bytes) -> answers.Output:
         ValueError: the line breaks the protocol, or a value is nested too deeply.
     """
     try:
-        output = _parse(json.loads(line))
+        output = _parse(parse_foreign_json(line))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"the host sent an invalid message ({reason}): {line!r:.200}") from error
+        shown = repr(line[:_SHOWN_BYTES])
+        raise ValueError(f"the host sent an invalid message ({reason}): {shown}") from error
     if output is None:
-        raise ValueError(f"the host sent an invalid message: {line!r:.200}")
+        raise ValueError(f"the host sent an invalid message: {line[:_SHOWN_BYTES]!r}")
     return output
 
 

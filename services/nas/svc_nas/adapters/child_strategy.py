@@ -31,7 +31,7 @@ class ChildStrategy:
         process: the child.
     """
 
-    def __init__(self, process: LineProcess) -> None:
+    def __init__(self, process: LineProcess[StrategyOutput]) -> None:
         self._process = process
 
     @property
@@ -58,14 +58,13 @@ class _StrategyOutputs:
     def __init__(self, sink: StrategySink) -> None:
         self._sink = sink
 
-    def on_lines(self, lines: Sequence[bytes]) -> None:
-        """Decode lines and pass on the outputs; raise at an invalid line, after those before it."""
-        outputs: list[StrategyOutput] = []
-        try:
-            for line in lines:
-                outputs.append(output_of(line))  # noqa: PERF401 - outputs before an invalid line count
-        finally:
-            self._sink.on_outputs(outputs)
+    def decode(self, line: bytes) -> StrategyOutput:
+        """Return the output of a line; raise ValueError if it breaks the protocol."""
+        return output_of(line)
+
+    def on_values(self, values: Sequence[StrategyOutput]) -> None:
+        """Pass outputs on to the sink."""
+        self._sink.on_outputs(values)
 
     def on_end(self, reason: str) -> None:
         """Notify the sink of the end of the process, clean if its exit code was 0."""

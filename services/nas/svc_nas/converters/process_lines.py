@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from svc_common.large_work import parse_foreign_json
 from svc_nas.domain import strategy_lines
 from svc_nas.domain.reports import Candidate
 
@@ -44,7 +45,7 @@ def output_of(line: bytes) -> strategy_lines.StrategyOutput:
         ValueError: it is no JSON object, or has no known meaning.
         KeyError: a field is missing.
     """
-    fields = json.loads(line)
+    fields = parse_foreign_json(line)
     if not isinstance(fields, dict):
         raise ValueError(f"a line must be a JSON object, got {line[:80]!r}")  # noqa: TRY004 - a bad line
     match fields:

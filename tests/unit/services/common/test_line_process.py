@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,20 +31,35 @@ class Lines:
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
+        self.threads: set[threading.Thread] = set()
         self.reasons: list[str] = []
         self._ended = asyncio.Event()
+        self._more = asyncio.Event()
 
-    def on_lines(self, lines: Sequence[bytes]) -> None:
-        for line in lines:
-            if line == b"bad":
-                raise ValueError("bad line")
-            if line == b"deep":
-                raise RecursionError("nested too deeply")
-            self.lines.append(line)
+    def decode(self, line: bytes) -> bytes:
+        self.threads.add(threading.current_thread())
+        if line == b"bad":
+            raise ValueError("bad line")
+        if line == b"deep":
+            raise RecursionError("nested too deeply")
+        return line
+
+    def on_values(self, values: Sequence[bytes]) -> None:
+        assert threading.current_thread() is threading.main_thread()
+        if b"unusable" in values:
+            raise KeyError("unusable value")
+        self.lines += values
+        self._more.set()
 
     def on_end(self, reason: str) -> None:
         self.reasons.append(reason)
         self._ended.set()
+
+    async def arrived(self, count: int) -> None:
+        async with asyncio.timeout(60):
+            while len(self.lines) < count:
+                self._more.clear()
+                await self._more.wait()
 
     async def end(self) -> str:
         async with asyncio.timeout(60):
@@ -57,7 +73,7 @@ async def started(
     sink: Lines,
     program: str = "",
     line_limit_bytes: int = LINE_LIMIT_BYTES,
-) -> LineProcess:
+) -> LineProcess[bytes]:
     def command(child_in: int, child_out: int) -> list[str]:
         code = PRELUDE + script
         return [program or sys.executable, "-S", "-c", code, str(child_in), str(child_out)]
@@ -107,6 +123,58 @@ async def test_line_that_is_nested_too_deeply_ends_the_process(tmp_path: Path) -
 
     assert await sink.end() == "the script's output cannot be used: nested too deeply"
     await process.aclose()
+
+
+async def test_value_that_the_sink_cannot_use_ends_the_process(tmp_path: Path) -> None:
+    sink = Lines()
+    process = await started(tmp_path, "os.write(target, b'unusable\\n')\nsource.read()", sink)
+
+    assert await sink.end() == "the script's output cannot be used: 'unusable value'"
+    await process.aclose()
+
+
+LARGE = """\
+with open(target, 'wb') as file:
+    file.write(b'first\\n' + b'x' * 10_000_000 + b'\\nlast\\n')
+"""
+
+
+async def test_large_line_is_decoded_off_the_loop_and_keeps_its_place(tmp_path: Path) -> None:
+    sink = Lines()
+    process = await started(tmp_path, LARGE + "source.read()", sink)
+
+    await sink.arrived(3)
+
+    assert sink.lines == [b"first", b"x" * 10_000_000, b"last"]
+    assert sink.threads - {threading.main_thread()}
+    await process.aclose()
+
+
+async def test_large_line_counts_that_a_process_has_written_before_its_end(tmp_path: Path) -> None:
+    sink = Lines()
+    process = await started(tmp_path, LARGE, sink)
+
+    assert await sink.end() == "the script's process ended with exit code 0"
+    assert [len(line) for line in sink.lines] == [5, 10_000_000, 4]
+    await process.aclose()
+
+
+async def test_daemon_that_writes_on_does_not_delay_the_end(tmp_path: Path) -> None:
+    sink = Lines()
+    script = (
+        "if os.fork() == 0:\n"
+        " os.setsid()\n"
+        " os.write(target, b'ready\\n')\n"
+        " while True: os.write(target, b'more\\n' * 10_000)\n"
+        "source.readline()"
+    )
+    process = await started(tmp_path, script, sink)
+    await sink.arrived(1)
+
+    process.send("end\n")
+
+    assert await sink.end() == "the script's process ended with exit code 0"
+    await process.aclose()  # the daemon ends by SIGPIPE
 
 
 async def test_line_without_end_ends_the_process(tmp_path: Path) -> None:

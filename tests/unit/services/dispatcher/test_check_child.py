@@ -1,6 +1,8 @@
 """The child's side of checks, called in this process."""
 
 import io
+import subprocess
+import sys
 
 import pytest
 
@@ -33,6 +35,21 @@ def test_requests_are_answered_in_order_until_the_stream_ends() -> None:
     found = [result_of(read_frame(replies) or b"")["interpreter"] for _ in range(2)]
     assert found == ["/a", "/b"]
     assert read_frame(replies) is None
+
+
+def test_child_cannot_be_inspected_by_user_code_of_its_account() -> None:
+    script = (
+        "import ctypes, os, sys; from svc_dispatcher import check_child\n"
+        "sys.argv[1:] = [str(os.getppid())]\n"
+        "code = check_child.main()\n"
+        "sys.exit(code or 10 + ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"  # PR_GET_DUMPABLE
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdin=subprocess.DEVNULL, timeout=60, check=False
+    )
+
+    assert done.returncode == 10
 
 
 def test_refusal_of_a_large_value_is_short() -> None:

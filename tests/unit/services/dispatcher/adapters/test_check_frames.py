@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from svc_dispatcher.adapters.check_frames import read_frame, reply_of, result_of, write_frame
 
 
@@ -35,3 +35,11 @@ def test_refusal_keeps_its_message_and_facts() -> None:
 def test_other_error_is_a_failed_precondition() -> None:
     with pytest.raises(FailedPreconditionError, match="no"):
         result_of(reply_of(FailedPreconditionError("no")))
+
+
+@pytest.mark.parametrize(
+    "reply", [b"\x91\xff", b"[]", b"7", b"{}", b'{"refused": 1}', b'{"refused": "", "facts": {}}']
+)
+def test_reply_that_no_check_sends_is_no_answer(reply: bytes) -> None:
+    with pytest.raises(UnavailableError, match="the reply of a check cannot be read"):
+        result_of(reply)

@@ -5,6 +5,7 @@ import gc
 import os
 import random
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,6 +86,22 @@ async def test_child_that_cannot_start_is_unavailable() -> None:
     try:
         with pytest.raises(UnavailableError, match="has ended"):
             await checks.run(Check.ALGORITHMS, request(SPACE), "search_space")
+    finally:
+        await checks.aclose()
+
+
+async def test_reply_that_is_too_long_is_not_read(tmp_path: Path) -> None:
+    package = tmp_path / "svc_dispatcher"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "check_child.py").write_text(
+        "import os, sys\nsys.stdin.buffer.read(4)\nos.write(1, b'\\xf0' * 4)\nsys.stdin.read()\n"
+    )
+    checks = CheckProcesses(dict(os.environ, PYTHONPATH=str(tmp_path)), deadline_s=60.0)
+    try:
+        with pytest.raises(UnavailableError, match="has replied with 4,042,322,160 bytes"):
+            await checks.run(Check.ALGORITHMS, request(SPACE), "search_space")
+        assert checks.idle_pids == []
     finally:
         await checks.aclose()
 

@@ -8,7 +8,7 @@ import pytest
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
-from svc_common.large_work import AT_ONCE_BYTES
+from svc_common.large_work import AT_ONCE_BYTES, FOREIGN_VALUES_LIMIT
 from svc_dispatcher.adapters.host_lines import line_of, output_of, payload_bytes, plan_of
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Position, Suggestion
@@ -300,3 +300,17 @@ def test_every_line_becomes_an_output(message: dict[str, Any], output: answers.O
 def test_other_lines_are_errors(line: bytes) -> None:
     with pytest.raises(ValueError, match=r"Expecting value|invalid message"):
         output_of(line)
+
+
+def test_line_with_too_many_values_is_refused_before_it_is_read() -> None:
+    line = b"[" + b"{}," * FOREIGN_VALUES_LIMIT + b"{}"
+
+    with pytest.raises(
+        ValueError, match="must have at most 200,000 values, got 200,001"
+    ) as refused:
+        output_of(line + b",{}]")
+
+    assert len(str(refused.value)) < 1_000, "the line has more than 600,000 bytes"
+    with pytest.raises(ValueError, match="invalid message") as read:
+        output_of(line + b"]")
+    assert "must have at most" not in str(read.value)
