@@ -18,6 +18,8 @@ from typing import BinaryIO, Final, Self
 from svc_common.beneath import FOLDER, OpenBeneath, open_beneath, plain_parts
 from svc_common.durable_files import sync_folder
 
+DEPTH_LIMIT: Final = 100
+"""Most folders in a path of an archive: the time to open, make and list one grows with them."""
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _DRAFT: Final = ".new-"
 _REMOVED: Final = ".removed-"
@@ -174,13 +176,16 @@ class SafeFolder:
             os.close(descriptor)
         return found
 
-    def walk(self, without: frozenset[str] = frozenset()) -> Iterator[tuple[str, os.stat_result]]:
+    def walk(
+        self, without: frozenset[str] = frozenset(), depth_limit: int | None = None
+    ) -> Iterator[tuple[str, os.stat_result]]:
         """Yield (relative path, `stat`) of all below the folder, parents first; follow no links.
 
         Folders that cannot be read, or whose path is too long, are yielded without content.
 
         Args:
             without: names directly in this folder that are excluded.
+            depth_limit: most folders in a path; what lies deeper is excluded. None: any number.
         """
         pending = [""]
         while pending:
@@ -194,7 +199,8 @@ class SafeFolder:
                 if not prefix and name in without:
                     continue
                 yield prefix + name, status
-                if stat.S_ISDIR(status.st_mode):
+                deep = depth_limit is not None and prefix.count("/") >= depth_limit
+                if stat.S_ISDIR(status.st_mode) and not deep:
                     below.append(f"{prefix}{name}/")
             pending += reversed(below)
 

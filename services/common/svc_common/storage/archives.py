@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 from nni_wire.tar_reader import Kind, Member, TarError, TarReader
 from svc_common.errors import ServiceError
-from svc_common.safe_folders import SafeFolder
+from svc_common.safe_folders import DEPTH_LIMIT, SafeFolder
 
 _CHUNK_BYTES: Final = 1024 * 1024
 _LINKS: Final = 8
@@ -51,7 +51,8 @@ def extract(archive: Path, folder: Path, limits: ArchiveLimits) -> None:
 
     Raises:
         ArchiveError: the archive is damaged, exceeds a limit, has a member outside of the folder,
-            two of one name, or one that is no regular file or folder. Nothing is left.
+            two of one name, one in more than 100 folders, or one that is no regular file or folder.
+            Nothing is left.
         OSError: the folder exists, or its parent is missing.
     """
     with SafeFolder.open(folder.parent) as parent:
@@ -104,6 +105,8 @@ class _Extraction:
         name = "/".join(part for part in member.name.split("/") if part not in {"", "."})
         if ".." in name.split("/"):
             raise TarError(f"it has a member outside of its folder: {member.name[:200]!r}")
+        if name.count("/") > DEPTH_LIMIT:
+            raise TarError(f"it has a member in more than {DEPTH_LIMIT} folders: {name[:200]!r}")
         if member.kind is Kind.FOLDER:
             if name:
                 self._make_folders(name)
@@ -161,8 +164,8 @@ def pack(folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> 
     """Pack a folder as tar: links to its files as files, others not; return the number of entries.
 
     A link to a regular file in the same folder is packed as that file. Other links, sockets and
-    devices are left out. Owners are not recorded. Times are, since programs select the newest file
-    by them.
+    devices are left out, as is what lies in more than 100 folders. Owners are not recorded. Times
+    are, since programs select the newest file by them.
 
     Args:
         folder: folder to pack; its path is trusted, its content is not.
@@ -180,7 +183,7 @@ def pack(folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> 
         SafeFolder.open(folder) as source,
         tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for name, status in source.walk(without):
+        for name, status in source.walk(without, DEPTH_LIMIT):
             if stat.S_ISDIR(status.st_mode):
                 tar.addfile(_header(name, status))
                 count += 1

@@ -18,7 +18,7 @@ from svc_common.errors import (
 )
 from svc_common.experiment_files import ExperimentRoots
 from svc_common.logs import get_logger
-from svc_common.safe_folders import SafeFolder
+from svc_common.safe_folders import DEPTH_LIMIT, SafeFolder
 from svc_manager.adapters.event_file import experiment_of
 from svc_manager.event_log.file_format import whole_records
 from svc_manager.usecases.archive_names import EVENTS, FOLDER, OUTPUTS, VALUES, is_saved
@@ -239,5 +239,7 @@ async def _pieces(file: BinaryIO) -> AsyncGenerator[tuple[bytes, bool], None]:
 def _saved_names(folder: SafeFolder) -> list[str]:
     """Return the names of a folder's regular files that an archive holds; no links, pipes."""
     return [
-        name for name, status in folder.walk() if stat.S_ISREG(status.st_mode) and is_saved(name)
+        name
+        for name, status in folder.walk(depth_limit=DEPTH_LIMIT)
+        if stat.S_ISREG(status.st_mode) and is_saved(name)
     ]

@@ -5,6 +5,7 @@ from typing import Final
 
 from nni_wire.trial_blobs import OUTPUT_FILES
 from svc_common.errors import InvalidArgumentError
+from svc_common.safe_folders import DEPTH_LIMIT
 
 EVENTS: Final = "events.log"
 VALUES: Final = "values/"
@@ -60,6 +61,7 @@ def _is_plain(path: str) -> bool:
     parts = path.split("/")
     return (
         "\\" not in path
+        and len(parts) <= DEPTH_LIMIT + 1
         and path.isprintable()
         and all(part not in {"", ".", ".."} for part in parts)
         and all(len(part.encode("utf-8", "replace")) <= _PART_LIMIT_BYTES for part in parts)

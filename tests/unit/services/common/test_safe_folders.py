@@ -137,6 +137,16 @@ def test_walk_names_links_but_not_what_is_behind_them(root: SafeFolder) -> None:
     assert [name for name, _ in root.walk()] == ["a", "a/b", "a/link", "a/b/file"]
 
 
+def test_walk_leaves_out_what_lies_too_deep(root: SafeFolder) -> None:
+    with root.make_folder("a/b/c") as folder, folder.create_file("file"):
+        pass
+    with root.create_file("a/b/file"):
+        pass
+
+    assert [name for name, _ in root.walk(depth_limit=2)] == ["a", "a/b", "a/b/c", "a/b/file"]
+    assert [name for name, _ in root.walk(depth_limit=3)][-1] == "a/b/c/file"
+
+
 def test_walk_leaves_out_names(root: SafeFolder) -> None:
     (place(root) / "file").touch()
 

@@ -53,6 +53,35 @@ def test_folder_is_restored_from_its_archive(tmp_path: Path) -> None:
     assert (out / "run").stat().st_mtime == 1_000_000
 
 
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE])
+def test_member_in_too_many_folders_is_refused(tmp_path: Path, kind: bytes) -> None:
+    limits = ArchiveLimits(files=1_000, size_bytes=1_000)
+    for folders in (100, 101):
+        member = tarfile.TarInfo("/".join(["a"] * folders + ["b"]))
+        member.type = kind
+        archive(tmp_path / f"{folders}.tar", (member, b""))
+
+    extract(tmp_path / "100.tar", tmp_path / "out", limits)
+    with pytest.raises(ArchiveError, match="it has a member in more than 100 folders: 'a/a/a/"):
+        extract(tmp_path / "101.tar", tmp_path / "none", limits)
+
+    assert (tmp_path / "out" / "/".join(["a"] * 100) / "b").exists()
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_lies_in_too_many_folders_is_not_packed(tmp_path: Path) -> None:
+    deepest = tmp_path / "in" / "/".join(["a"] * 100)
+    (deepest / "a").mkdir(parents=True)
+    (deepest / "file").touch()
+    (deepest / "a" / "file").touch()
+
+    count = pack(tmp_path / "in", tmp_path / "a.tar")
+    extract(tmp_path / "a.tar", tmp_path / "out", ArchiveLimits(files=1_000, size_bytes=1_000))
+
+    assert count == 102, "the folders, one file, and a folder without its content"
+    assert names(tmp_path / "out")[-2:] == [f"{'a/' * 100}a", f"{'a/' * 100}file"]
+
+
 def test_excluded_names_are_not_packed(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     (folder / "code").mkdir(parents=True)

@@ -18,6 +18,7 @@ DIGEST = "0123456789abcdef" * 4
         "folder/checkpoint/mine.pt",
         "folder/trials/AbCde/environment.json",
         "outputs/AbCde/12/files.tar",
+        "folder/" + "x/" * 100 + "x",
     ],
 )
 def test_what_a_saved_experiment_holds_passes(name: str) -> None:
@@ -52,6 +53,7 @@ def test_what_a_saved_experiment_holds_passes(name: str) -> None:
         "folder/db/events.log",
         "folder/checkpoint/algorithm.json",
         "folder/" + "x" * 256,
+        "folder/" + "x/" * 101 + "x",
         "folder/" + "x/" * 600 + "x",
     ],
 )
