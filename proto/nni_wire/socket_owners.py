@@ -40,11 +40,12 @@ _ANYWHERE: Final = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S
 Endpoint: TypeAlias = tuple[str, int]
 
 
-def owners_at(port: int) -> list[int]:
+def owners_at(port: int, host: str = "localhost") -> list[int]:
     """Return the uids of a loopback port's listeners and this process's peers; empty: none.
 
     Args:
         port: the port.
+        host: loopback address whose listeners count, also those of all addresses; a name: of both.
 
     Raises:
         OSError: the kernel does not offer the interface, or does not answer within a second.
@@ -52,11 +53,19 @@ def owners_at(port: int) -> list[int]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as diagnosis:
         diagnosis.settimeout(_TIMEOUT_S)
         found = [
-            _owner(diagnosis, family, (host, port), (_ANYWHERE[family], 0))
-            for family, host in _LOOPBACK
+            _owner(diagnosis, family, (address, port), (_ANYWHERE[family], 0))
+            for family, address in _addresses(host)
         ]
         found += [_owner(diagnosis, *ends) for ends in _connections(port)]
     return [owner for owner in found if owner is not None]
+
+
+def _addresses(host: str) -> tuple[tuple[socket.AddressFamily, str], ...]:
+    """Return the loopback addresses that a host stands for: itself, or both for a name."""
+    if host.startswith("127."):
+        return ((socket.AF_INET, host),)
+    plain = host.strip("[]")
+    return ((socket.AF_INET6, plain),) if ":" in plain else _LOOPBACK
 
 
 def listening_socket(port: int) -> str:

@@ -67,7 +67,7 @@ def _get(endpoint: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any J
         f"Authorization: Bearer {endpoint['token']}\r\n\r\n"
     )
     with socket.create_connection((host, int(port)), _TIMEOUT_S) as connection:
-        check_owner(int(port))
+        check_owner(int(port), host=host)
         connection.sendall(request.encode("ascii"))
         pieces = []
         while piece := connection.recv(1 << 16):

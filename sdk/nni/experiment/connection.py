@@ -203,7 +203,7 @@ class Connection:
         host, _, port = self._endpoint.grpc.rpartition(":")
         try:
             if port.isdigit() and is_loopback(host):
-                check_owner(int(port))
+                check_owner(int(port), host=host)
         except ForeignOwnerError as error:
             raise UnreachableError(str(error)) from error
 

@@ -22,7 +22,7 @@ class _OwnConnection(http.client.HTTPConnection):
         """Connect; on loopback, raise ForeignOwnerError if another user owns the port."""
         super().connect()
         if is_loopback(self.host):
-            check_owner(self.port)
+            check_owner(self.port, host=self.host)
 
 
 class _OwnHandler(urllib.request.HTTPHandler):

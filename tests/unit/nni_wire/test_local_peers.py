@@ -87,3 +87,44 @@ def test_table_is_read_by_port_state_and_inode(tmp_path: Path) -> None:
     table.write_text("head\n" + "\n".join(rows) + "\n")
     with pytest.raises(ForeignOwnerError):
         check_owner(8080, 5, (str(table),))
+
+
+def test_row_of_another_address_is_not_counted(tmp_path: Path) -> None:
+    table = tmp_path / "tcp6"
+    rest = "00000000000000000000000000000000:0000 0A 0:0 00:0 0 7 0 9 1"
+    table.write_text(f"head\n0: 00000000000000000000000001000000:1F90 {rest}\n")
+
+    check_owner(8080, 5, (str(table),), host="127.0.0.1")
+    for host in ("localhost", "::1"):
+        with pytest.raises(ForeignOwnerError):
+            check_owner(8080, 5, (str(table),), host=host)
+
+    table.write_text(f"head\n0: 00000000000000000000000000000000:1F90 {rest}\n")
+    with pytest.raises(ForeignOwnerError):
+        check_owner(8080, 5, (str(table),), host="127.0.0.1")
+
+
+IPV6_LISTENER = """\
+import os, signal, socket, sys
+os.setuid(int(sys.argv[1]))
+server = socket.create_server(("::1", int(sys.argv[2])), family=socket.AF_INET6)
+print("listens", flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_other_user_at_another_address_of_the_port_is_not_counted() -> None:
+    with socket.create_server(("127.0.0.1", free_port())) as server:
+        port = server.getsockname()[1]
+        command = [sys.executable, "-c", IPV6_LISTENER, str(OTHER), str(port)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "listens\n"
+
+                check_owner(port, host="127.0.0.1")
+                with pytest.raises(ForeignOwnerError, match=f"number {OTHER}"):
+                    check_owner(port, host="localhost")
+            finally:
+                process.kill()

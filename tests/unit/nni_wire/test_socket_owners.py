@@ -35,6 +35,35 @@ def test_listener_is_found_at_each_address(host: str) -> None:
     assert set(owners) == {os.geteuid()}
 
 
+@pytest.mark.parametrize(
+    ("listening", "called", "is_reached"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("0.0.0.0", "127.0.0.1", True),
+        ("::", "127.0.0.1", True),
+        ("::ffff:127.0.0.1", "127.0.0.1", True),
+        ("::1", "127.0.0.1", False),
+        ("127.0.0.2", "127.0.0.1", False),
+        ("127.0.0.1", "::1", False),
+        ("::1", "[::1]", True),
+        ("::1", "localhost", True),
+        ("127.0.0.1", "localhost", True),
+    ],
+)
+def test_listener_counts_where_a_connection_reaches_it(
+    listening: str, called: str, is_reached: bool
+) -> None:
+    family = socket.AF_INET6 if ":" in listening else socket.AF_INET
+    with socket.socket(family) as server:
+        if family == socket.AF_INET6:
+            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        server.bind((listening, 0))
+        server.listen()
+        found = owners_at(server.getsockname()[1], called)
+
+    assert set(found) == ({os.geteuid()} if is_reached else set())
+
+
 def test_free_port_has_no_owner() -> None:
     assert owners_at(free_port()) == []
 

@@ -351,7 +351,7 @@ class Connection:
         if self._settings.owner is None:
             return
         try:
-            check_owner(server.port, self._settings.owner)
+            check_owner(server.port, self._settings.owner, host=server.host)
         except ForeignOwnerError as error:
             get_logger().error("bus not trusted", port=error.port, owner=error.uid)
             raise UnavailableError(str(error)) from error
