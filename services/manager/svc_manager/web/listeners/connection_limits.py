@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import resource
+import socket
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,8 +26,8 @@ class ConnectionQuota:
     """Limits of connections and of requests without credentials, for one process."""
 
     connections: int
-    """Most connections; further ones are closed at once. Other descriptors of the process are for
-    files, the bus and children."""
+    """Most connections; a further one takes the place of the one that has been idle for longest.
+    Other descriptors of the process are for files, the bus and children."""
     crowded: int
     """Connections beyond which requests without credentials are refused: the reserve for others."""
     anonymous: int
@@ -54,11 +55,13 @@ class ConnectionLimits:
     def __init__(self, quota: ConnectionQuota) -> None:
         self.quota = quota
         self._connections = 0
+        self._idle: dict[object, Callable[[], None]] = {}
+        self._handshakes: dict[int, socket.socket] = {}
         self._anonymous: Counter[str] = Counter()
 
     @property
     def full(self) -> bool:
-        """Whether the quota of connections is reached, so that a new one must be closed."""
+        """Whether the quota of connections is reached: a new one needs the place of another."""
         return self._connections >= self.quota.connections
 
     @property
@@ -66,13 +69,56 @@ class ConnectionLimits:
         """Whether only callers with credentials are served, and clients must be quick."""
         return self._connections >= self.quota.crowded
 
-    def opened(self) -> None:
-        """Add 1 to the number of open connections."""
+    def opened(self, descriptor: int = -1) -> None:
+        """Add 1 to the number of open connections.
+
+        Args:
+            descriptor: of the connection, if it was `accepted`.
+        """
+        self._handshakes.pop(descriptor, None)
         self._connections += 1
 
     def closed(self) -> None:
         """Subtract 1 from the number of open connections."""
         self._connections -= 1
+
+    def accepted(self, connection: socket.socket) -> None:
+        """Note an accepted connection until `opened`; if there are too many, close one for it.
+
+        That is an idle one, or, where most are in their handshake, the oldest of those. A TLS
+        connection is no transport before its handshake, which may take long.
+        """
+        self._handshakes[connection.fileno()] = connection
+        if self._connections + len(self._handshakes) <= self.quota.connections:
+            return
+        self._handshakes = {
+            number: one for number, one in self._handshakes.items() if one.fileno() == number
+        }
+        if self._connections + len(self._handshakes) <= self.quota.connections:
+            return
+        if len(self._handshakes) > self.quota.connections // 2 or not self.evict():
+            oldest = self._handshakes.pop(next(iter(self._handshakes)))
+            with suppress(OSError):  # the client has gone
+                oldest.shutdown(socket.SHUT_RDWR)  # its handshake fails
+
+    def idle(self, connection: object, abort: Callable[[], None]) -> None:
+        """Note that a connection has no complete request; `abort` closes it, without waiting."""
+        self._idle.pop(connection, None)
+        self._idle[connection] = abort
+
+    def busy(self, connection: object) -> None:
+        """Note that a connection has a complete request, or is closed."""
+        self._idle.pop(connection, None)
+
+    def evict(self) -> bool:
+        """Close the connection that has been idle for longest; return False if none is idle.
+
+        A caller with a token sends its request at once, and so is not the one that is closed.
+        """
+        if not self._idle:
+            return False
+        self._idle.pop(next(iter(self._idle)))()
+        return True
 
     @contextmanager
     def anonymous_request(self, address: str) -> Iterator[None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import h11
 from starlette.types import ASGIApp
@@ -22,7 +22,7 @@ from svc_manager.web.security import CERTIFICATE_NAME
 
 BACKLOG: Final = 128
 CONNECTIONS_LIMIT: Final = 2_000
-"""Connections of one listener; further requests get a 503."""
+"""Connections of a listener with a quota of its own."""
 HEAD_TIMEOUT_S: Final = 10.0
 """Time limit for the head of a request, and for the client's part of a TLS handshake."""
 CROWDED_HEAD_TIMEOUT_S: Final = 1.0
@@ -53,13 +53,14 @@ class _TimeLimitedProtocol(H11Protocol):
         self._counted = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
-        """Count a new connection and start its timer; abort it if the process has too many."""
+        """Count a new connection, start its timer; if there are too many, abort an idle one."""
         super().connection_made(transport)
-        if self._limits.full:
+        if self._limits.full and not self._limits.evict():
             transport.abort()  # its descriptor is needed for files, the bus and children
         else:
             self._counted = True
-            self._limits.opened()
+            self._limits.opened(transport.get_extra_info("socket").fileno())
+            self._limits.idle(self, transport.abort)
         if self._limits.crowded:
             self._head_timeout_s = min(self._head_timeout_s, CROWDED_HEAD_TIMEOUT_S)
         name = _common_name(transport.get_extra_info("peercert"))
@@ -73,11 +74,14 @@ class _TimeLimitedProtocol(H11Protocol):
         super().handle_events()
         if self.conn.their_state is not h11.IDLE:
             self._stop_head_timer()
+            self._limits.busy(self)
         elif self._head_timer is None and self.conn.trailing_data[0]:
             self._start_head_timer()
 
     def on_response_complete(self) -> None:
         """After a response, schedule the end of a connection whose client still sends its body."""
+        if self._counted:
+            self._limits.idle(self, self.transport.abort)
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY:
             # Not at once: the client may not have read the response yet.
@@ -89,6 +93,7 @@ class _TimeLimitedProtocol(H11Protocol):
         if self._counted:
             self._counted = False
             self._limits.closed()
+            self._limits.busy(self)
         if self._linger_timer is not None:
             self._linger_timer.cancel()
         super().connection_lost(exc)
@@ -108,6 +113,23 @@ class _TimeLimitedProtocol(H11Protocol):
     def _close(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
+
+
+class _CountedAccepts:
+    """Listening socket whose accepted connections are counted before their TLS handshake."""
+
+    def __init__(self, bound: socket.socket, limits: ConnectionLimits) -> None:
+        self._bound = bound
+        self._limits = limits
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept and count a connection; return it with the address of the client."""
+        connection, address = self._bound.accept()
+        self._limits.accepted(connection)
+        return connection, address
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - anything of a socket
+        return getattr(self._bound, name)
 
 
 def _common_name(certificate: object) -> str:
@@ -154,7 +176,7 @@ class HttpListener:
             access_log=False,
             date_header=False,
             h11_max_incomplete_event_size=HEAD_LIMIT_BYTES,
-            limit_concurrency=CONNECTIONS_LIMIT,
+            limit_concurrency=None,  # it would refuse callers with a token, too
             http="h11",
             interface="asgi3",
             lifespan="off",
@@ -168,7 +190,7 @@ class HttpListener:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
             lambda: _TimeLimitedProtocol(config, state, {}, head_timeout_s, counted),
-            sock=bound,
+            sock=bound if tls is None else cast("socket.socket", _CountedAccepts(bound, counted)),
             backlog=BACKLOG,
             ssl=tls,
             ssl_handshake_timeout=None if tls is None else head_timeout_s,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import resource
+import socket
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -80,3 +82,56 @@ def test_limit_of_open_files_is_raised_to_the_hard_one() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
     assert raised == before[1]
+
+
+def test_connection_idle_for_longest_is_evicted_first() -> None:
+    limits = ConnectionLimits(QUOTA)
+    closed: list[str] = []
+    for name in ("a", "b", "c"):
+        limits.idle(name, partial(closed.append, name))
+    limits.busy("b")
+    limits.idle("a", partial(closed.append, "a again"))
+
+    assert [limits.evict() for _ in range(3)] == [True, True, False]
+    assert closed == ["c", "a again"]
+
+
+def test_oldest_handshake_is_reset_when_there_are_too_many_connections() -> None:
+    limits = ConnectionLimits(QUOTA)
+    with ExitStack() as stack:
+        pairs = [socket.socketpair() for _ in range(11)]
+        for end in (end for pair in pairs for end in pair):
+            stack.enter_context(end)
+            end.setblocking(False)
+        for accepted, _ in pairs[:8]:
+            limits.accepted(accepted)
+        limits.opened(pairs[0][0].fileno())
+        pairs[1][0].close()
+
+        limits.accepted(pairs[8][0])  # in place of the closed one
+        with pytest.raises(BlockingIOError):
+            pairs[2][1].recv(1)
+        limits.accepted(pairs[9][0])
+        limits.accepted(pairs[10][0])
+
+        assert [pairs[number][1].recv(1) for number in (2, 3)] == [b"", b""]
+        for number in (0, 4, 10):
+            with pytest.raises(BlockingIOError):
+                pairs[number][1].recv(1)
+
+
+def test_idle_connection_is_closed_for_a_handshake() -> None:
+    limits = ConnectionLimits(QUOTA)
+    closed: list[str] = []
+    for _ in range(8):
+        limits.opened()
+    limits.idle("a", partial(closed.append, "a"))
+
+    accepted, client = socket.socketpair()
+    with accepted, client:
+        limits.accepted(accepted)
+
+        client.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            client.recv(1)
+    assert closed == ["a"]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from svc_manager.web.listeners import http_listener
+from svc_manager.web.listeners.connection_limits import ConnectionLimits, ConnectionQuota
 from svc_manager.web.listeners.http_listener import HEAD_LIMIT_BYTES, HttpListener
 from svc_manager.web.security import CERTIFICATE_NAME
+from tests.support.certificates import Authority
 from tests.support.manual_timers import ManualTimers
 
 LONG_S = 60.0
@@ -37,13 +42,22 @@ async def hello(_request: Request) -> Response:
 
 @asynccontextmanager
 async def running(
-    endpoint: Endpoint, stopped: asyncio.Event | None = None, head_timeout_s: float = LONG_S
+    endpoint: Endpoint,
+    stopped: asyncio.Event | None = None,
+    head_timeout_s: float = LONG_S,
+    limits: ConnectionLimits | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[HttpListener]:
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
     bound.setblocking(False)
     listener = await HttpListener.start(
-        application(endpoint), bound, stopped or asyncio.Event(), head_timeout_s=head_timeout_s
+        application(endpoint),
+        bound,
+        stopped or asyncio.Event(),
+        tls,
+        head_timeout_s=head_timeout_s,
+        limits=limits,
     )
     try:
         yield listener
@@ -92,6 +106,50 @@ async def test_plain_connection_has_no_certificate_name() -> None:
         writer.close()
 
     assert answer.endswith(b"''")
+
+
+async def test_connections_of_one_listener_have_no_limit_but_the_quota(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_listener, "CONNECTIONS_LIMIT", 2)
+    limits = ConnectionLimits(ConnectionQuota.of_descriptors(1_024))
+    async with running(hello, limits=limits) as listener:
+        idle = [await connect(listener, b"") for _ in range(4)]
+        reader, writer = await connect(listener, REQUEST)
+        async with asyncio.timeout(20):
+            status = await reader.readline()
+        for _, other in (*idle, (reader, writer)):
+            other.close()
+
+    assert status == b"HTTP/1.1 200 OK\r\n"
+
+
+async def test_connections_without_a_handshake_give_their_places_to_callers(
+    tmp_path: Path,
+) -> None:
+    authority = Authority(tmp_path)
+    own = authority.sign("service", "127.0.0.1")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(own.certificate, own.key)
+    limits = ConnectionLimits(
+        ConnectionQuota(connections=8, crowded=6, anonymous=4, anonymous_per_address=2)
+    )
+    async with running(hello, limits=limits, tls=tls) as listener:
+        silent = [await connect(listener, b"") for _ in range(9)]
+        first = await until_closed(silent[0][0])
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1",
+            listener.port,
+            ssl=ssl.create_default_context(cafile=authority.ca),
+        )
+        writer.write(REQUEST)
+        async with asyncio.timeout(20):
+            status = await reader.readline()
+        for _, other in (*silent, (reader, writer)):
+            other.close()
+
+    assert first == b""
+    assert status == b"HTTP/1.1 200 OK\r\n"
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n"])

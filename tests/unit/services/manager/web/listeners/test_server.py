@@ -152,15 +152,31 @@ async def test_streams_without_a_token_are_limited_and_those_with_one_are_not(
     await server.aclose(0)
 
 
-async def test_connections_beyond_the_quota_are_closed(manager: InMemoryManager) -> None:
+async def test_idle_connection_gives_its_place_to_a_caller(manager: InMemoryManager) -> None:
     server = WebServer(TOKEN, quota=SMALL)
     port = await server.serve(dependencies(manager))
     idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(12)]
 
     status, writer = await open_stream(port, TOKEN)
 
-    assert status == b""
+    assert status.split()[1] == b"200"
     for _, other in (*idle, (None, writer)):
+        other.close()
+    await server.aclose(0)
+
+
+async def test_connections_beyond_the_quota_of_busy_ones_are_closed(
+    manager: InMemoryManager,
+) -> None:
+    server = WebServer(TOKEN, quota=SMALL)
+    port = await server.serve(dependencies(manager))
+    busy = [await open_stream(port, TOKEN) for _ in range(12)]
+
+    status, writer = await open_stream(port, TOKEN)
+
+    assert {one.split()[1] for one, _ in busy} == {b"200"}
+    assert status == b""
+    for _, other in (*busy, (None, writer)):
         other.close()
     await server.aclose(0)
 
