@@ -74,6 +74,11 @@ def variable_name(fields: Mapping[str, object]) -> str:
     return name if isinstance(name, str) and "value" in fields else ""
 
 
+def announces_secret(item: object) -> bool:
+    """Return whether the next item of a list is a secret, as in `["--token", "abc"]`."""
+    return isinstance(item, str) and item.startswith("-") and names_secret(item)
+
+
 def last_word(name: str) -> str:
     """Return the last word of a field's name, in lower case: `file` of `sshKeyFile`."""
     return next(reversed(_words(name)), "")

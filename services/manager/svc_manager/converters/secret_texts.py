@@ -16,7 +16,7 @@ _SIGNS: Final = ("=", ":", "--")
 _NAME: Final = re.compile(
     r"""(?<![\w.-])
     (?:--(?P<option>[^\W\d_][\w.-]*+)\s++(?!-)
-    |(?P<name>-{0,2}[^\W\d][\w.-]*+)["']?\s{0,3}[=:]\s{0,3})""",
+    |(?P<name>-{0,2}[^\W\d][\w.-]*+)["']?\s{0,3}(?::=|[=:])\s{0,3})""",
     re.VERBOSE,
 )
 """What a value follows in `NAME=value`, `name: value`, `"name": "value"` and `--name value`."""

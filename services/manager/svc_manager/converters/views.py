@@ -18,7 +18,7 @@ from svc_common.experiment_events.causes import WaitReason
 from svc_manager.converters.agent_limits import apply_limits, write_agent_limits
 from svc_manager.converters.reasons import write_end, write_loss, write_stop, write_wait
 from svc_manager.converters.scalars import set_ms, write_metric
-from svc_manager.converters.secret_names import names_secret, variable_name
+from svc_manager.converters.secret_names import announces_secret, names_secret, variable_name
 from svc_manager.converters.secret_texts import MASK, TextMask
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.remarks import Remarks
@@ -156,8 +156,8 @@ def mask_event(event: event_pb2.Event) -> None:
 def mask_value(value: value_pb2.Value, texts: TextMask) -> None:
     """Replace, in place, every value whose key names a secret by a mask, at any depth.
 
-    The value of a variable `{name: …, value: …}` is masked if its name does, and what `texts` finds
-    in other texts.
+    The value of a variable `{name: …, value: …}` is masked if its name does, a text that follows
+    such an option in a list, and what `texts` finds in other texts.
     """
     kind = value.WhichOneof("kind")
     if kind == "string_value":
@@ -172,8 +172,13 @@ def mask_value(value: value_pb2.Value, texts: TextMask) -> None:
             else:
                 mask_value(entry.value, texts)
     elif kind == "list_value":
+        is_secret = False
         for item in value.list_value.items:
-            mask_value(item, texts)
+            follows, is_secret = is_secret, announces_secret(item.string_value)
+            if follows and not item.string_value.startswith("-"):
+                item.string_value = MASK
+            else:
+                mask_value(item, texts)
 
 
 def algorithm_name(config: config_pb2.ExperimentConfig) -> str:

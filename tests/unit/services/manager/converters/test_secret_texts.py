@@ -13,6 +13,7 @@ from svc_manager.converters.secret_texts import MASK, TextMask
         ('a --password="x \\" y"z b', f"a --password={MASK} b"),
         ("a --token abc b", f"a --token {MASK} b"),
         ("a --token   'b c", f"a --token   {MASK}"),
+        ("PASSWORD := a b", f"PASSWORD := {MASK} b"),
         ("https://a/b?access_token=xyz&x=1", f"https://a/b?access_token={MASK}&x=1"),
         ("Authorization: Bearer abc.def x", f"Authorization: {MASK} x"),
         ("authorization:basic abc", f"authorization:{MASK}"),

@@ -132,6 +132,15 @@ def test_texts_of_a_configuration_share_the_limit_of_names() -> None:
     assert from_value(config.tuner.class_args) == {"x": MASK}
 
 
+def test_words_of_a_command_are_masked_after_their_options() -> None:
+    words = ["train", "--api-key", "abc", "--max_tokens", "5", "--token", "--x", "-p", "y", "--pwd"]
+    value = to_value([*words, ["z"]])
+
+    mask_value(value, TextMask())
+
+    assert from_value(value) == [*words[:2], MASK, *words[3:], MASK]
+
+
 def test_variables_of_pods_are_masked_by_their_names() -> None:
     mode = {"name": "MODE", "value": "x"}
     value = to_value([{"value": "hush", "name": "WANDB_API_KEY"}, mode])

@@ -101,6 +101,12 @@ def test_secrets_are_masked_at_any_depth_in_both_spellings() -> None:
     }
 
 
+def test_words_of_a_command_are_masked_after_their_options() -> None:
+    words = ["train", "--api-key", "abc", "--max_tokens", "5", "--token", "--x", "-p", "y", "--pwd"]
+
+    assert mask_secrets([*words, ["z"]]) == [*words[:2], MASK, *words[3:], MASK]
+
+
 def test_variables_of_pods_are_masked_by_their_names() -> None:
     mode, reference = {"name": "MODE", "value": "x"}, {"name": "TOKEN", "valueFrom": {"key": "k"}}
 
