@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,27 +29,38 @@ HANDLING = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exi
 TRIALS = 6
 
 
-def shut_down(shape: LocalShape) -> None:
-    """Send TERM to all processes of the installation, deepest first; wait for their ends."""
+SHUTDOWN = (signal.SIGTERM,)
+END_OF_SESSION = (signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
+"""What systemd sends to the processes of a session's scope, one after the other."""
+
+
+def shut_down(shape: LocalShape, signals: Sequence[signal.Signals]) -> None:
+    """Send signals to all processes of the installation, deepest first; wait for their ends."""
     pids = [process.pid for process in tree(int(shape.endpoint()["pid"]))]
-    for pid in reversed(pids):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
+    for number in signals:
+        for pid in reversed(pids):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
     until(lambda: not list(alive(pids)), 60, "the end of all processes")
 
 
 @pytest.mark.timeout(240)  # three starts of all services
 @pytest.mark.parametrize(
-    ("script", "command"),
+    ("script", "command", "signals"),
     [
-        (WAITING, "python3 trial.py"),
-        (HANDLING, "python3 trial.py"),
-        (WAITING, "true && python3 trial.py"),
+        (WAITING, "python3 trial.py", SHUTDOWN),
+        (HANDLING, "python3 trial.py", SHUTDOWN),
+        (WAITING, "true && python3 trial.py", SHUTDOWN),
+        (WAITING, "python3 trial.py", END_OF_SESSION),
     ],
-    ids=["warm", "handles TERM", "shell"],
+    ids=["warm", "handles TERM", "shell", "end of a session"],
 )
 def test_experiment_goes_on_after_a_shutdown(
-    local_shape: LocalShape, tmp_path: Path, script: str, command: str
+    local_shape: LocalShape,
+    tmp_path: Path,
+    script: str,
+    command: str,
+    signals: Sequence[signal.Signals],
 ) -> None:
     gate = tmp_path / "gate"
     config = write_experiment(
@@ -70,7 +82,7 @@ def test_experiment_goes_on_after_a_shutdown(
 
     # maxTrialRetries is 0: a loss that counted would fail the trials.
     for _ in range(2):
-        shut_down(local_shape)
+        shut_down(local_shape, signals)
         local_shape.start()
         assert local_shape.state(experiment) == "RUNNING"
         until(running, 60, "three running trials after the shutdown")

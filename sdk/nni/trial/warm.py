@@ -131,6 +131,7 @@ class _Interpreter:
         self.sigmask = set(signal.pthread_sigmask(signal.SIG_BLOCK, []))
         self.on_interrupt = signal.getsignal(signal.SIGINT)
         self.on_terminate = signal.getsignal(signal.SIGTERM)
+        self.on_hangup = signal.getsignal(signal.SIGHUP)
         self.blas = {name: os.environ.get(name) for name in (BLAS_VARIABLE, BLAS_TIMEOUT)}
         """What the user has set for OpenBLAS."""
         self.title_start = 0
@@ -211,6 +212,7 @@ def restore_signals() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, _process.on_interrupt)
     signal.signal(signal.SIGTERM, _process.on_terminate)
+    signal.signal(signal.SIGHUP, _process.on_hangup)
     signal.pthread_sigmask(signal.SIG_SETMASK, _process.sigmask)
 
 
@@ -1010,9 +1012,10 @@ def main(arguments: list[str]) -> NoReturn:
     measure_token()
     set_title([os.path.basename(sys.executable), os.path.basename(__file__)])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the command line
-    # It ends with the agent's socket. On TERM to all processes its trials end by themselves, and
-    # the agent learns their ends.
+    # It ends with the agent's socket. On TERM, or HUP, to all processes its trials end by
+    # themselves, and the agent learns their ends.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     control = socket.socket(fileno=int(arguments[0]))
     control.set_inheritable(False)
     for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):

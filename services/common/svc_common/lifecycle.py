@@ -194,6 +194,9 @@ async def run(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, service.stop)
+    # A session that ends sends HUP right after TERM: it must not cut the stop short.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        loop.add_signal_handler(signal.SIGHUP, service.stop)
     heartbeat = Heartbeat(loop, environment.integer(environment.NNI_HEARTBEAT_FD, -1))
     health = HealthListener(lambda: service.takes_work)
     try:

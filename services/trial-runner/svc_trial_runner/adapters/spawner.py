@@ -36,6 +36,8 @@ class Spawner:
         self._control = control
         self._bases: dict[str, dict[str, str]] = {}
         self._running: dict[int, str] = {}
+        self._on_hangup = signal.getsignal(signal.SIGHUP)
+        """Disposition that commands have; ignored under nohup."""
 
     def serve(self) -> NoReturn:
         """Start commands that the agent requests and report their ends, until its socket closes."""
@@ -45,8 +47,9 @@ class Spawner:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_out, warn_on_full_buffer=False)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # It ends with the agent's socket; on TERM to all processes it still reports ends.
+        # It ends with the agent's socket; on TERM, or HUP, to all processes it still reports ends.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
         poller.register(wake, select.POLLIN)
@@ -118,6 +121,7 @@ class Spawner:
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
                 signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGHUP, self._on_hangup)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
             pid = os.getpid()
             # Reported from here: the receiver may signal the group, so the group must exist.

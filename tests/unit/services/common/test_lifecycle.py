@@ -2,7 +2,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import httpx
 import pytest
@@ -81,6 +81,45 @@ async def test_signal_ends_a_service_with_exit_code_zero() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
     assert await running == 0
+
+
+@pytest.fixture
+def hangup_restored() -> Iterator[None]:
+    """Restore this process's disposition of HUP after the test."""
+    before = signal.getsignal(signal.SIGHUP)
+    yield
+    signal.signal(signal.SIGHUP, signal.SIG_DFL if before is None else before)
+
+
+@pytest.mark.usefixtures("hangup_restored")
+async def test_hangup_ends_a_service_as_term_does() -> None:
+    signal.signal(signal.SIGHUP, lambda *_: None)  # harmless to this process, without a service
+    built = asyncio.Event()
+
+    async def build(_service: Service) -> Mapping[str, str]:
+        built.set()
+        return {}
+
+    running = asyncio.ensure_future(run(build))
+    await built.wait()
+
+    os.kill(os.getpid(), signal.SIGHUP)
+
+    assert await running == 0
+
+
+@pytest.mark.usefixtures("hangup_restored")
+async def test_hangup_that_is_ignored_stays_so() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    seen: list[object] = []
+
+    async def build(service: Service) -> Mapping[str, str]:
+        seen.append(signal.getsignal(signal.SIGHUP))
+        service.stop()
+        return {}
+
+    assert await run(build) == 0
+    assert seen == [signal.SIG_IGN]
 
 
 async def test_signal_during_the_start_cancels_it() -> None:
