@@ -73,6 +73,8 @@ class LaunchPlans:
         self._plans: OrderedDict[tuple[str, bytes], tuple[object, LaunchPlan]] = OrderedDict()
         self._interpreters: dict[tuple[str, str, str], str] = {}
         """Path of the interpreter that was found, by its name, the code folder and the PATH."""
+        self._scripts: set[str] = set()
+        """Paths of scripts that could be read when a trial was started."""
 
     async def plan(self, work: TrialWork) -> LaunchPlan:
         """Return a task's plan, cached by environment and spec; fetch code, mount the storage.
@@ -93,7 +95,9 @@ class LaunchPlans:
         else:
             code_directory = spec.code_directory or "/"
             if not _is_folder(code_directory):
-                raise LaunchError(f"the code directory {code_directory} does not exist")
+                raise LaunchError(
+                    f"the code directory {code_directory} {_fault_of(code_directory)}"
+                )
         plan = LaunchPlan(
             command=spec.command,
             python=parse_python_command(spec.command),
@@ -115,13 +119,15 @@ class LaunchPlans:
         return plan
 
     async def folder(self, plan: LaunchPlan, trial_directory: str) -> str:
-        """Check the interpreter; return the working directory: the code folder, or its fresh copy.
+        """Check the command's files; return the working folder: that of the code, or a fresh copy.
 
         Raises:
-            LaunchError: it cannot be made, or the command's interpreter does not exist.
+            LaunchError: it cannot be made, the command's interpreter does not exist, or its script
+                is gone.
         """
         self._check_interpreter(plan)
         if not plan.copied:
+            self._check_script(plan)
             return plan.code_directory
         target = Path(trial_directory) / "code"
         await self._code.copy(Path(plan.code_directory), target)
@@ -149,6 +155,23 @@ class LaunchPlans:
             self._interpreters.clear()
         self._interpreters[search] = found
 
+    def _check_script(self, plan: LaunchPlan) -> None:
+        """Raise LaunchError if the script of a Python command was there for earlier trials only.
+
+        A script that was never there is left to the trial, which fails: the command names it
+        wrongly. One that is gone shows that the folder's disk is not mounted any more, or that its
+        server refuses access.
+        """
+        if plan.python is None or plan.python.arguments[0] == "-m":
+            return
+        script = os.path.join(plan.code_directory, plan.python.arguments[0])  # noqa: PTH118 - as _is_folder
+        if os.access(script, os.R_OK):
+            if len(self._scripts) >= _PLANS_KEPT:
+                self._scripts.clear()
+            self._scripts.add(script)
+        elif script in self._scripts:
+            raise LaunchError(f"the script {script} is gone, or cannot be read any more")
+
     def forget(self, experiment_id: str) -> list[str]:
         """Drop an experiment's cached plans; return code folders that no other one uses.
 
@@ -163,5 +186,10 @@ class LaunchPlans:
 
 
 def _is_folder(path: str) -> bool:
-    """Return whether a folder exists; blocks for microseconds."""
-    return os.path.isdir(path)  # noqa: PTH112 - once a trial; costs half of Path.is_dir
+    """Return whether a folder exists and can be entered; blocks for microseconds."""
+    return os.path.isdir(f"{path}/.")  # noqa: PTH112 - once a trial; costs half of Path.is_dir
+
+
+def _fault_of(path: str) -> str:
+    """Return in words why a path is no folder that can be entered."""
+    return "cannot be entered" if os.path.lexists(path) else "does not exist"

@@ -1,8 +1,12 @@
+import errno
 import io
 import json
+import os
+import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +17,7 @@ from svc_common.storage.shared_storage import OUTPUT_FOLDER as SHARED_OUTPUTS
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
 from svc_trial_runner.attempts import launch_plans
-from svc_trial_runner.attempts.launch_plans import LaunchPlans
+from svc_trial_runner.attempts.launch_plans import LaunchPlan, LaunchPlans
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.tasks import BlobKey, TrialSpec, TrialWork
 from svc_trial_runner.ports import LaunchError
@@ -63,6 +67,52 @@ async def test_agent_chooses_a_folder_where_the_spec_does_not(tmp_path: Path) ->
 async def test_missing_code_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="gone does not exist"):
         await plans(tmp_path).plan(work(tmp_path / "gone"))
+
+
+async def test_code_directory_that_cannot_be_entered_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = plans(tmp_path)
+    await made.plan(work(tmp_path))
+    stat = os.stat
+
+    def refuse(path: str, *more: object, **options: Any) -> os.stat_result:
+        # As for the owner of a folder with mode 0600; root may enter it.
+        if str(path).startswith(f"{tmp_path}/"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return stat(path, *more, **options)
+
+    monkeypatch.setattr(os, "stat", refuse)
+
+    with pytest.raises(LaunchError, match=f"{tmp_path} cannot be entered"):
+        await made.plan(work(tmp_path))
+
+
+async def test_script_that_is_gone_is_missed_though_its_folder_is_there(tmp_path: Path) -> None:
+    made = plans(tmp_path)
+    plan = await plan_of_script(made, tmp_path)
+    (tmp_path / "t.py").touch()
+    assert await made.folder(plan, "") == str(tmp_path)
+
+    (tmp_path / "t.py").unlink()
+
+    with pytest.raises(LaunchError, match=r"the script .*/t\.py is gone"):
+        await made.folder(plan, "")
+    (tmp_path / "t.py").touch()
+    assert await made.folder(plan, "") == str(tmp_path)
+
+
+async def test_script_that_was_never_there_is_left_to_the_trial(tmp_path: Path) -> None:
+    made = plans(tmp_path)
+    plan = await plan_of_script(made, tmp_path)
+
+    assert await made.folder(plan, "") == str(tmp_path)
+
+
+async def plan_of_script(made: LaunchPlans, folder: Path) -> LaunchPlan:
+    """Return the plan of a command with a script `t.py`, whose interpreter is there."""
+    spec = TrialSpec(command=f"{sys.executable} t.py", code_directory=str(folder))
+    return await made.plan(replace(work(folder), spec=spec))
 
 
 async def test_forgetting_returns_the_code_without_users(tmp_path: Path) -> None:
