@@ -1,7 +1,7 @@
 """Registry of live experiment actors, with summaries of the stopped experiments."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +10,7 @@ from svc_common.errors import (
     FailedPreconditionError,
     LostOwnershipError,
     NotFoundError,
+    ServiceError,
     UnavailableError,
 )
 from svc_common.logs import get_logger
@@ -23,6 +24,8 @@ from svc_manager.domain.state import Experiment
 from svc_manager.event_log.reader import FoldedExperiment, complete_journal, cursor_of, load
 from svc_manager.ports import Journal, Journals
 
+LOOK_EVERY_S: Final = 15.0
+"""Time between two looks whether the bus still has all its streams."""
 CLOSED_KEPT: Final = 32
 """Stopped experiments whose folded logs stay in memory after a query."""
 _STOP_TIMEOUT_S: Final = 3.0
@@ -103,16 +106,26 @@ class ActorRegistry:
         while True:
             await bus.wait_connected(connected=False)
             await bus.wait_connected()
-            missing = await bus.missing_streams()
-            if missing:
-                raise UnavailableError(
-                    f"the bus has lost its streams {', '.join(missing)}; this manager starts again "
-                    "to make them"
-                )
+            _check_streams(await bus.missing_streams())
             cursor = max((actor.read_sequence for actor in self.actors()), default=0)
             if await continue_inbox(bus.inbox, cursor):
                 for actor in self.actors():
                     self._dependencies.agents.expect(actor.id, actor.experiment)
+
+    async def watch_streams(self) -> None:
+        """Look every `LOOK_EVERY_S` whether a stream was deleted while the bus served; raise if so.
+
+        Raises:
+            UnavailableError: as in `watch_inbox`.
+        """
+        while True:
+            await self._dependencies.clock.sleep(LOOK_EVERY_S)
+            try:
+                missing = await self._dependencies.bus.missing_streams()
+            except ServiceError as error:  # the bus is away, or answers late
+                get_logger().info("streams not looked at", error=error.message)
+                continue
+            _check_streams(missing)
 
     async def _open_experiments(self) -> list[str]:
         """Return the ids on the bus that are not stopped, nor live in this or another manager.
@@ -414,3 +427,16 @@ class ActorRegistry:
         await self._dependencies.clock.sleep(_RELOAD_DELAY_S)
         if not self._closing:
             await self._take_over(experiment_id)
+
+
+def _check_streams(missing: Sequence[str]) -> None:
+    """Raise if the bus has lost streams.
+
+    Raises:
+        UnavailableError: it has; this manager must start again.
+    """
+    if missing:
+        raise UnavailableError(
+            f"the bus has lost its streams {', '.join(missing)}; this manager starts again to make "
+            "them"
+        )

@@ -41,8 +41,7 @@ class CallerTurns:
         queue = self._queues.setdefault(name, _Queue())
         if queue.requests >= TURNS + WAITING_LIMIT:
             raise ResourceExhaustedError(
-                f"{WAITING_LIMIT} requests of this caller are waiting already;"
-                " try again later"
+                f"{WAITING_LIMIT} requests of this caller are waiting already; try again later"
             )
         queue.requests += 1
         try:

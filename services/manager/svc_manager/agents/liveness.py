@@ -55,6 +55,10 @@ GONE_AFTER_S: Final = 45.0
 SUSPECT_AFTER_S: Final = 30.0
 """A restarted agent reports at once which trials its predecessor lost; an attempt that it neither
 holds nor has reported after so long was lost with its disk."""
+BEAT_EVERY_S: Final = 5.0
+"""Interval at which this process checks that it has not stood still."""
+PAUSE_AFTER_S: Final = 5.0
+"""Delay of such a check that is a pause of this process, and no load of the machine."""
 _POOLS_LIMIT: Final = 1_000
 """Pools that agents may name; each costs the bus a consumer."""
 LEAVING_S: Final = 35.0
@@ -133,6 +137,8 @@ class AgentMonitor:
         self._pools: set[str] = set()
         self._actors: ExperimentSource | None = None
         self._changed = asyncio.Event()
+        self._beat_s: float | None = None
+        """Time of the last check for a pause, by the monotonic clock; None: there was none."""
 
     def attach(self, actors: ExperimentSource) -> None:
         """Set the registry whose experiments are notified; monitor the agents their logs name."""
@@ -351,7 +357,30 @@ class AgentMonitor:
             for agent in self._agents.values():
                 agent.seen_s, agent.credited_s = max(agent.seen_s, now_s), 0.0
 
+    async def watch_pauses(self) -> None:
+        """Take the time in which this process stood still off all silences; until cancelled.
+
+        When a container, a process group or a virtual machine goes on after it had been stopped,
+        its agents were stopped, too, or their presence messages wait to be read.
+        """
+        while True:
+            self._take_off_pause()
+            await self._clock.sleep(BEAT_EVERY_S)
+
+    def _take_off_pause(self) -> None:
+        now_s, beat_s = self._clock.monotonic_s(), self._beat_s
+        self._beat_s = now_s
+        if beat_s is None or now_s - beat_s < BEAT_EVERY_S + PAUSE_AFTER_S:
+            return
+        pause_s = now_s - beat_s - BEAT_EVERY_S
+        get_logger().warning("this process stood still", pause_s=round(pause_s, 3))
+        for agent in self._agents.values():
+            agent.seen_s = min(agent.seen_s + pause_s, now_s)
+            agent.suspected_s = min(agent.suspected_s + pause_s, now_s)
+
     def _check_silence(self) -> None:
+        if self._beat_s is not None:
+            self._take_off_pause()  # before the timer of that task, if this one was due first
         now_s = self._clock.monotonic_s()
         for runner_id, agent in list(self._agents.items()):
             silence_s = now_s - agent.seen_s

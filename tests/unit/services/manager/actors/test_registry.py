@@ -12,8 +12,10 @@ from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import NotFoundError, UnavailableError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
+from svc_manager.actors.registry import LOOK_EVERY_S
 from svc_manager.domain.trial import TrialState
 from svc_manager.usecases.activation import ReopenRequest
+from tests.support.manual_timers import ManualTimers
 from tests.unit.services.manager.world import (
     PATIENCE_S,
     InMemoryListeners,
@@ -170,6 +172,45 @@ async def test_manager_ends_to_make_streams_that_the_bus_has_lost(tmp_path: Path
         async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(UnavailableError, match="lost its streams TASKS"):
                 await watching
+
+
+async def test_manager_ends_to_make_streams_that_were_deleted_while_the_bus_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = InMemoryBroker()
+    async with InMemoryBus(broker) as bus, world_on(bus, tmp_path) as world:
+        looks = ManualTimers(monkeypatch, LOOK_EVERY_S)
+        watching = asyncio.create_task(world.manager.registry.watch_streams())
+        async with asyncio.timeout(PATIENCE_S):
+            await looks.wait_pending()
+            looks.fire()  # all are there
+            await looks.wait_pending()
+            broker.lost_streams = {"INBOX"}
+            looks.fire()
+
+            with pytest.raises(UnavailableError, match="lost its streams INBOX"):
+                await watching
+
+
+async def test_look_at_the_streams_that_a_bus_refuses_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse() -> list[str]:
+        raise UnavailableError("no answer in time")
+
+    async with InMemoryBus(InMemoryBroker()) as bus, world_on(bus, tmp_path) as world:
+        looks = ManualTimers(monkeypatch, LOOK_EVERY_S)
+        monkeypatch.setattr(bus, "missing_streams", refuse)
+        watching = asyncio.create_task(world.manager.registry.watch_streams())
+        async with asyncio.timeout(PATIENCE_S):
+            for _ in range(2):
+                await looks.wait_pending()
+                looks.fire()
+            await looks.wait_pending()
+        goes_on = not watching.done()
+        watching.cancel()
+
+    assert goes_on
 
 
 def replace_inbox(broker: InMemoryBroker, rest: int) -> None:

@@ -11,6 +11,7 @@ from svc_common.clock import ManualClock
 from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.agents.liveness import (
+    BEAT_EVERY_S,
     GONE_AFTER_S,
     LEAVING_S,
     OVERDUE_AFTER_S,
@@ -303,6 +304,29 @@ async def test_silence_does_not_count_while_the_bus_is_away() -> None:
 
     forgiving.cancel()
     assert actor.notified == []
+
+
+async def test_silence_does_not_count_while_this_process_stands_still() -> None:
+    lab = Lab()
+    lab.running()
+    actor, clock = Listening(lab.experiment), ManualClock()
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.attach(One(actor))
+    watch.handle_presence(presence())
+    pausing = asyncio.ensure_future(watch.watch_pauses())
+
+    with watching(watch):
+        await turns()
+        clock.advance(GONE_AFTER_S * 2)  # nothing runs in between
+        await turns()
+        after_pause = list(actor.notified)
+        for _ in range(round(GONE_AFTER_S / BEAT_EVERY_S)):
+            clock.advance(BEAT_EVERY_S)
+            await turns()
+
+    pausing.cancel()
+    assert after_pause == []
+    assert isinstance(actor.notified[-1], AgentGone)
 
 
 async def test_agents_that_the_log_of_a_taken_experiment_names_have_the_whole_time() -> None:
