@@ -37,7 +37,7 @@ async def test_child_that_stops_itself_again_and_again_comes_to_its_end() -> Non
 async def test_child_that_was_stopped_before_goes_on() -> None:
     child = await started("input(); print('went on')")
     os.kill(child.pid, signal.SIGSTOP)
-    os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+    await asyncio.to_thread(os.waitid, os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
 
     with stopped_children_continued():
         async with asyncio.timeout(60):
