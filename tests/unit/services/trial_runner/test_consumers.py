@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
@@ -186,3 +187,16 @@ async def test_pull_goes_on_until_the_agent_drains(bench: Bench) -> None:
 
     await asyncio.wait_for(closing, WAIT_S)
     assert agent.draining
+
+
+async def test_order_that_is_none_is_logged(bench: Bench) -> None:
+    agent = bench.agent()
+    controls = ControlConsumer(await bench.bus.signals.subscribe(control_subject("r")), agent)
+    drain = task_pb2.RunnerControl(drain_runner=task_pb2.DrainRunner())
+    with capture_logs() as lines:
+        bench.tasks.start(controls.run(), "controls")
+        for payload in (b"\xff\xff", drain.SerializeToString()):
+            bench.bus.signals.publish(control_subject("r"), payload)
+        await asyncio.wait_for(agent.wait_drained(), WAIT_S)
+
+    assert [line["event"] for line in lines if line["log_level"] == "error"] == ["order refused"]

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -9,6 +10,8 @@ from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.agent.log_files import TrialLogReader
 from svc_trial_runner.agent.presence import RunnerIdentity
+from svc_trial_runner.attempts.execution import AttemptRun
+from svc_trial_runner.converters import work_from_payload
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.servicer import RunnerServicer
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
@@ -170,3 +173,39 @@ async def test_stream_of_a_running_trial_is_followed_if_asked(bench: Bench) -> N
             go.touch()
 
     assert received == b"one\ntwo\n"
+
+
+class CrowdedAgent(Agent):
+    """Agent with many attempts, none of which runs."""
+
+    crowd: Sequence[AttemptRun] = ()
+
+    @property
+    def attempts(self) -> Sequence[AttemptRun]:
+        return self.crowd
+
+
+@pytest.mark.parametrize(
+    ("page_size", "number"), [(0, 100), (999, 999), (1000, 1000), (1001, 1000), (2**31 - 1, 1000)]
+)
+async def test_page_has_up_to_a_thousand_trials_and_a_hundred_if_nothing_is_asked(
+    bench: Bench, page_size: int, number: int
+) -> None:
+    agent = CrowdedAgent(bench.dependencies, bench.bus.tasks, bench.tasks, loses_unrenewed=False)
+    agent.crowd = [
+        AttemptRun(
+            work_from_payload(bench.task(f"t{index:04}").SerializeToString()),
+            "claim",
+            "token",
+            bench.dependencies,
+            lambda _: None,
+        )
+        for index in range(1002)
+    ]
+
+    page = await servicer(bench, agent).ListRunnerTrials(
+        pb.ListRunnerTrialsRequest(page_size=page_size), CONTEXT
+    )
+
+    assert len(page.trials) == number
+    assert page.next_page_token == f"{EXPERIMENT}/t{number - 1:04}/00000001"

@@ -287,3 +287,12 @@ def test_host_name_is_that_of_the_machine(
 
     assert read_settings([]).host_name == host_name
     assert settings_of_fleet(fleet).host_name == host_name
+
+
+def test_cores_without_a_quota_are_those_that_this_process_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_process = {0: {1, 3, 5}}  # 0: the process itself
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: by_process.get(pid, {0}))
+
+    assert usable_cores(tmp_path) == 3

@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from svc_common.clock import ManualClock
+from svc_common.clock import ManualClock, SystemClock
 from svc_common.errors import UnavailableError
 from svc_common.lifecycle import Service
 from svc_common.messaging.memory import InMemoryBus
@@ -156,9 +157,11 @@ async def test_agent_whose_credentials_are_revoked_stops_with_a_code_of_its_own(
     async def refused(limit_s: float) -> None:
         limits.append(limit_s)
 
-    await stop_when_refused(service, refused)
+    with capture_logs() as lines:
+        await stop_when_refused(service, refused)
 
     assert (service.exit_code, limits) == (REFUSED_EXIT_CODE, [REFUSED_LIMIT_S])
+    assert [line["event"] for line in lines] == ["credentials revoked"]
 
 
 async def test_agent_whose_time_is_over_drains(bench: Bench) -> None:
@@ -171,6 +174,13 @@ async def test_agent_whose_time_is_over_drains(bench: Bench) -> None:
     await draining
 
     assert agent.draining
+
+
+async def test_drain_at_the_end_of_the_time_is_logged_with_it(bench: Bench) -> None:
+    with capture_logs() as lines:
+        await drain_after(bench.agent(), SystemClock(), 0.0)
+
+    assert [(line["event"], line["lifetime_s"]) for line in lines] == [("agent drains", 0.0)]
 
 
 async def test_agent_without_a_limit_of_time_stays(bench: Bench) -> None:

@@ -368,7 +368,10 @@ async def test_end_of_a_starter_is_passed_on(stage: Stage, tmp_path: Path) -> No
     assert [await asyncio.wait_for(ended.get(), WAIT_S)] == begun
 
 
-async def test_processes_that_start_trials_outlive_term(stage: Stage, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_processes_that_start_trials_outlive_the_end_of_a_session(
+    stage: Stage, tmp_path: Path, number: signal.Signals
+) -> None:
     (tmp_path / "t.py").write_text("import time; time.sleep(600)")
     running = [
         await launch(stage, "python3 t.py", tmp_path, "warm"),
@@ -376,8 +379,10 @@ async def test_processes_that_start_trials_outlive_term(stage: Stage, tmp_path: 
     ]
     servers = [server.pid for server in stage.servers]
 
-    for pid in [*servers, *(process.identity.pid for process in running)]:
-        os.kill(pid, signal.SIGTERM)
+    for pid in servers:
+        os.kill(pid, number)
+    for process in running:
+        os.kill(process.identity.pid, signal.SIGTERM)
 
     ends = [await asyncio.wait_for(process.ended, WAIT_S) for process in running]
     assert ends == [signal.SIGTERM, signal.SIGTERM]
@@ -552,3 +557,15 @@ async def test_command_line_of_a_warm_trial_is_the_one_that_was_written(
         shown.append(json.loads((tmp_path / "shown").read_text()))
 
     assert shown == [["python3 t.py a", False], ["python3 -u t.py", True]]
+
+
+async def test_waiters_know_the_ends_of_trials_when_the_launcher_is_closed(
+    stage: Stage, tmp_path: Path
+) -> None:
+    process = await launch(stage, "sleep 600", tmp_path)
+    known: list[asyncio.Future[int | None]] = []
+    process.ended.add_done_callback(known.append)
+
+    await stage.processes.aclose()
+
+    assert known == [process.ended]

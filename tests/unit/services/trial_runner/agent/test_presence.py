@@ -168,3 +168,13 @@ async def test_waiting_trial_is_published_with_its_cause(bench: Bench) -> None:
     (held,) = task_pb2.RunnerPresence.FromString(signal.payload).trials
     assert held.wait.cause == cause_pb2.WAIT_CAUSE_GPU_MISSING
     assert held.waiting_for == "waiting for 1 GPU: this machine has 0"
+
+
+async def test_agent_without_a_limit_of_slots_publishes_none(bench: Bench) -> None:
+    heard = await bench.bus.signals.subscribe(presence_subject("r"))
+    presence = Presence(bench.agent(), IDENTITY, bench.bus.signals, ManualClock(), 0)
+
+    presence.publish()
+
+    signal = await asyncio.wait_for(anext(heard), WAIT_S)
+    assert task_pb2.RunnerPresence.FromString(signal.payload).slots == 0

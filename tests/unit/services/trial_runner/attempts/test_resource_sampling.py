@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -248,3 +248,31 @@ async def test_samples_of_an_earlier_attempt_are_not_shown_as_those_of_the_next(
                 break
     assert [piece.data for piece in pieces] == [b""]
     await bench.until_kind("t1", "exited")
+
+
+class CountingTasks(TaskOwner):
+    """Owner that counts the tasks that were started."""
+
+    started = 0
+
+    def start(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        self.started += 1
+        return super().start(work, name)
+
+
+async def test_trial_that_is_stopped_costs_no_task(stage: Stage) -> None:
+    tasks = CountingTasks(lambda _name, _error: None)
+    stage.sampler = ResourceSampler(
+        ProcTrialUse(), stage.gpus, SystemClock(), tasks, 0.0, lambda _age_s, _reading_s: 0.0
+    )
+    ended = never()
+    stop = stage.begin("one")
+    stage.begin("two", ended=ended)
+
+    stop()
+    stop()
+    ended.set_result(0)
+    for _ in range(5):  # turns of the loop; the timers of the first samples are due
+        await asyncio.sleep(0)
+
+    assert tasks.started == 0

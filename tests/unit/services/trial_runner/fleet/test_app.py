@@ -2,13 +2,27 @@
 
 import asyncio
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from svc_common.access.security import BusLogin, SecuritySettings
+from svc_common.agent_users import BUS_FILE, AgentUsers
 from svc_common.lifecycle import Service
 from svc_common.messaging.nats_settings import ALPN_PROTOCOL
-from svc_trial_runner.fleet.adapters.credentials import NoCredentials, SupervisorCredentials
+from svc_common.messaging.permissions import (
+    agent_accounts,
+    fleet_user,
+    manager_user,
+    reloader_user,
+    users_block,
+)
+from svc_trial_runner.fleet.adapters.credentials import (
+    FolderCredentials,
+    NoCredentials,
+    SupervisorCredentials,
+)
 from svc_trial_runner.fleet.adapters.front.listener import GRPC_PROTOCOL
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.front.tls_front import TlsFront
@@ -17,6 +31,7 @@ from svc_trial_runner.fleet.ports import InstallationEndpoints, PlatformError
 from svc_trial_runner.fleet.settings import Settings
 from tests.support.greeters import open_greeters
 from tests.support.local_platforms import ENDPOINTS
+from tests.support.servers import NatsServer
 from tests.support.tls_fronts import connect
 
 pytest.importorskip("cryptography")
@@ -135,3 +150,36 @@ async def test_credentials_are_those_of_the_supervisor_if_there_is_one(tmp_path:
     with theirs:
         theirs.setblocking(False)
         assert theirs.recv(1) == b"", "the channel is closed with the service"
+
+
+async def test_bus_of_a_deployment_reads_the_users_of_a_former_run(tmp_path: Path) -> None:
+    agents = tmp_path / "agents"
+    agents.mkdir()
+    users = AgentUsers(agents)
+    users.issue("nni-0123abcd-exp-a-1", "exp-a")
+    users.save()
+    known = users.agents()
+    server = NatsServer(tmp_path / "bus", more="include users.conf\n")
+    (tmp_path / "bus").mkdir()
+    (tmp_path / "bus/agents.conf").symlink_to(agents / BUS_FILE)
+    (agents / BUS_FILE).touch()
+    (tmp_path / "bus/users.conf").write_text(
+        users_block(
+            [(manager_user(), "m"), (fleet_user(), "f"), (reloader_user(), "f")], "agents.conf"
+        )
+    )
+    await asyncio.to_thread(server.start)
+    service = Service()
+    wanted = replace(
+        settings(tmp_path, agent_users=agents),
+        nats_url=server.url,
+        security=SecuritySettings(bus=BusLogin("fleet", "f")),
+    )
+    try:
+        async with asyncio.timeout(30), service.adapters:
+            store = await _open_credentials(service, wanted)
+    finally:
+        await asyncio.to_thread(server.stop)
+
+    assert isinstance(store, FolderCredentials)
+    assert (agents / BUS_FILE).read_text() == agent_accounts(known)

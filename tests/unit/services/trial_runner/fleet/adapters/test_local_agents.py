@@ -159,3 +159,27 @@ async def test_agent_of_another_pool_in_the_folder_is_none_of_the_adapter(tmp_pa
     await adapter.clean()
 
     assert other.is_dir()
+
+
+async def test_folders_of_agents_are_private_before_one_is_launched(tmp_path: Path) -> None:
+    context = local_context(tmp_path, INSTALLATION, POOL)
+    folders = WorkerFolders(str(context.folder))
+
+    await LocalAgentsAdapter(context, FAILING).prepare()
+
+    for folder in (folders.base, folders.bundles, folders.agents):
+        assert Path(folder).stat().st_mode & 0o777 == 0o700
+
+
+async def test_agent_that_cannot_be_started_leaves_nothing_behind(tmp_path: Path) -> None:
+    context = local_context(tmp_path, INSTALLATION, POOL)
+    adapter = LocalAgentsAdapter(context, FAILING)
+    await adapter.prepare()
+    folder = WorkerFolders(str(context.folder)).agent(str(agent_name(1)))
+    folder.mkdir(parents=True)
+    (folder / "settings.json").mkdir()  # where a file is to be written
+
+    failures = await adapter.launch([agent_order(agent_name(1))])
+
+    assert [failure.name for failure in failures] == [agent_name(1)]
+    assert not folder.exists()

@@ -509,3 +509,37 @@ async def test_machine_that_a_pool_refuses_at_its_end_is_none_of_its_agents(
 
         assert stage.pool.enrolled == []
         assert await stage.machines.of_pool(POOL) == []
+
+
+async def test_expiry_of_the_first_invitation_is_waited_for(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        running = asyncio.create_task(stage.enrolments.run())
+        for _ in range(20):  # turns of the loop
+            await asyncio.sleep(0)
+        before = stage.clock.sleepers
+
+        word = await stage.invite(valid=timedelta(minutes=5))
+        await until(lambda: stage.clock.sleepers > 0)
+        stage.clock.advance(300)
+        await until((tmp_path / "pools" / POOL / "joined" / "expired-invitations.json").exists)
+
+        assert before == 0
+        assert await stage.machines.expired(POOL) == {secret_hash(word.secret)[:8]}
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_closed_enrolments_leave_no_task_behind(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        await stage.invite()
+        before = asyncio.all_tasks()
+        running = asyncio.create_task(stage.enrolments.run())
+        await until(lambda: stage.clock.sleepers > 0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        begun = asyncio.all_tasks() - before
+
+        await stage.enrolments.aclose()
+
+        assert begun
+        assert asyncio.all_tasks() == before

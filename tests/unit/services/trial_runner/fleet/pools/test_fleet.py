@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from nni_proto.runner.v1 import pool_pb2, task_pb2
 from nni_wire.values import to_value
@@ -14,7 +15,7 @@ from svc_common import subjects
 from svc_common.clock import Clock, ManualClock, SystemClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
-from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
+from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform, InMemoryPlatformAdapter
 from svc_trial_runner.fleet.domain.agents import AgentName, AgentPhase
 from svc_trial_runner.fleet.pools.fleet import Fleet
 from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies
@@ -483,3 +484,143 @@ async def test_agent_that_stays_silent_after_the_return_of_the_bus_is_replaced(
 
     assert agent(2) in world.slurm.launches
     assert agent(1) not in world.slurm.agents
+
+
+async def test_pool_that_was_closed_before_a_fleet_has_served_it_is_clean(world: World) -> None:
+    await world.publish_need(closed=True)
+
+    async with world.fleet() as fleet:
+        await world.state(lambda state: state.cleaned)
+        await turns_of_the_loop()
+
+        assert fleet.pools == ()
+    assert world.slurm.launches == []
+
+
+async def test_pool_that_is_opened_again_while_no_fleet_runs_is_served(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+        await world.publish_need(closed=True)
+        await world.state(lambda state: state.cleaned)
+        await turns_of_the_loop()
+    await world.publish_need(waiting=1)
+
+    async with world.fleet():
+        await world.state(has(2))
+
+    assert world.slurm.launches == [agent(1), agent(2)]
+
+
+async def test_control_that_has_failed_is_logged_and_its_adapters_are_closed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+
+    async def close(adapter: InMemoryPlatformAdapter) -> None:
+        closed.append(adapter)
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "aclose", close)
+    world.slurm.failure = PlatformError("x" * 9_000_000)  # its state is larger than a message
+    with capture_logs() as lines:
+        async with asyncio.timeout(LIMIT_S), world.fleet(ManualClock()):
+            await world.publish_need(waiting=1)
+            while not closed:  # noqa: ASYNC110 - all happens in this loop
+                await asyncio.sleep(0)
+            await turns_of_the_loop()
+
+    assert len(world.opener.opened) == len(closed) == 1
+    (line,) = (one for one in lines if one["log_level"] == "error")
+    assert (line["event"], line["pool"]) == ("pool failed", POOL)
+
+
+async def test_closed_fleet_leaves_no_task_and_no_adapter_open(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+
+    async def close(adapter: InMemoryPlatformAdapter) -> None:
+        closed.append(adapter)
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "aclose", close)
+    before = asyncio.all_tasks()
+    async with world.fleet() as fleet:
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+        opened = len(closed)
+        await fleet.aclose()
+        pools = fleet.pools
+
+    assert (opened, len(closed), pools) == (0, 1, ())
+    assert asyncio.all_tasks() == before
+    assert list(world.slurm.agents) == [agent(1)]
+
+
+async def test_pool_that_is_defined_again_by_a_clock_that_is_behind_is_served(
+    world: World,
+) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=1, pool="exp-one", used_pool=POOL)
+        await world.publish_definition()
+        await world.state(has(1))
+        await world.publish_definition(removed=True)
+        await world.state(lambda state: state.cleaned)
+        await turns_of_the_loop()
+
+        world.sequence = 0  # revisions are times of the manager's clock
+        await world.publish_definition()
+        await world.state(has(2))
+
+
+async def test_adapter_of_a_pool_that_is_clean_is_closed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+
+    async def close(adapter: InMemoryPlatformAdapter) -> None:
+        closed.append(adapter)
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "aclose", close)
+    async with world.fleet():
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+        await world.publish_need(closed=True)
+        await world.state(lambda state: state.cleaned)
+        await turns_of_the_loop()
+
+    assert len(closed) == len(world.opener.opened) == 1
+
+
+async def test_pool_that_was_clean_before_a_restart_is_not_cleaned_again(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+        await world.publish_need(closed=True)
+        await world.state(lambda state: state.cleaned)
+        await turns_of_the_loop()
+    forgotten = list(world.opener.forgotten)
+    async with world.fleet():
+        await turns_of_the_loop()
+
+    assert world.opener.forgotten == forgotten == [POOL]
+
+
+async def test_check_in_progress_ends_with_the_fleet(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang(_adapter: InMemoryPlatformAdapter) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "clean_rest", hang)
+    async with asyncio.timeout(LIMIT_S), world.fleet() as fleet:
+        await request_cleaning(world)
+        await begun.wait()
+        before = ended.is_set()
+        await fleet.aclose()
+        assert (before, ended.is_set()) == (False, True)

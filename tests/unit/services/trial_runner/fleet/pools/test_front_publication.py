@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import aclosing, suppress
 
+from structlog.testing import capture_logs
+
 from nni_proto.runner.v1 import invitation_service_pb2
 from svc_common import subjects
 from svc_common.clock import ManualClock, SystemClock
@@ -55,6 +57,20 @@ async def test_each_state_of_the_front_is_published() -> None:
 
     assert [one.address for one in found] == ["", "10.0.0.7:8081", ""]
     assert found[1].authority_sha256 == authority_fingerprint(AUTHORITY)
+
+
+async def test_state_that_the_bus_does_not_take_is_logged() -> None:
+    front, clock = SwitchedFront(), ManualClock()
+    front.endpoint = FrontEndpoint("a" * 9_000_000, AUTHORITY)  # larger than a message
+    publication = FrontPublication(InMemoryBus().last_values, front, clock)
+    with capture_logs() as lines:
+        running = asyncio.ensure_future(publication.run())
+        async with asyncio.timeout(LIMIT_S):
+            while not clock.sleepers:  # noqa: ASYNC110 - the clock has no event
+                await asyncio.sleep(0)
+    running.cancel()
+
+    assert [line["event"] for line in lines] == ["state of the front not published"]
 
 
 async def test_state_that_the_bus_does_not_take_is_published_after_five_seconds() -> None:

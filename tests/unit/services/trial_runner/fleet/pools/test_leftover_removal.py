@@ -164,3 +164,19 @@ async def test_rest_of_a_platform_is_cleaned_unless_nothing_is_to_be_removed(
     await world.clean(dry_run=dry_run)
 
     assert len(cleaned) == (not dry_run)
+
+
+@pytest.mark.parametrize(("marked", "opened"), [("0-slurm", "0-slurm"), ("", "slurm")])
+async def test_leftover_is_removed_under_the_key_of_its_section(
+    world: World, monkeypatch: pytest.MonkeyPatch, marked: str, opened: str
+) -> None:
+    async def leftovers(_adapter: InMemoryPlatformAdapter) -> list[Leftover]:
+        return [Leftover("exp-old", (str(OLD),), key=marked)]
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "leftovers", leftovers)
+
+    (left,) = await world.clean()
+
+    assert left.removed
+    assert world.opener.opened == ["slurm", opened]
+    assert world.opener.forgotten == [f"exp-old/{opened}"]

@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from svc_common.clock import ManualClock
 from svc_common.errors import UnavailableError
@@ -323,3 +324,73 @@ async def test_agent_that_was_terminated_gets_new_credentials_if_it_is_launched(
 
     assert setup.credentials.issued == [agent(1), agent(2), agent(1)]
     assert set(setup.credentials.valid) == {agent(1), agent(2)}
+
+
+async def test_platform_that_is_closed_is_watched_no_more(setup: Setup) -> None:
+    await setup.calls.perform(ListAgents(), SECTION)
+    await setup.calls.aclose()
+    watching = asyncio.ensure_future(setup.calls.watch())
+    with capture_logs() as lines:
+        for _ in range(5):  # turns of the loop
+            await asyncio.sleep(0)
+        setup.platform.set_phase(agent(1), AgentPhase.RUNNING)
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    assert not watching.done()
+    watching.cancel()
+    assert (lines, setup.clock.sleepers) == ([], 0)
+    assert setup.changes.empty()
+
+
+async def test_platform_is_not_watched_before_its_agents_were_listed(setup: Setup) -> None:
+    await setup.calls.perform(OpenPlatform(), SECTION)
+    watching = asyncio.ensure_future(setup.calls.watch())
+    await asyncio.sleep(0)
+    setup.platform.set_phase(agent(1), AgentPhase.RUNNING)
+    for _ in range(5):  # turns of the loop
+        await asyncio.sleep(0)
+
+    assert setup.changes.empty()
+    watching.cancel()
+
+
+async def test_adapter_is_closed_once_before_another_one_is_opened(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+
+    async def close(_adapter: InMemoryPlatformAdapter) -> None:
+        steps.append(f"close {len(setup.opener.opened)}")
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "aclose", close)
+
+    for action in (ListAgents(), ListAgents(), OpenPlatform(), ListAgents()):
+        await setup.calls.perform(action, SECTION)
+    await setup.calls.aclose()
+    await setup.calls.aclose()
+
+    assert steps == ["close 1", "close 2"]
+
+
+async def test_errors_of_an_adapter_that_it_must_not_raise_are_logged(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_adapter: InMemoryPlatformAdapter) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, "wait_changed", fail)
+    monkeypatch.setattr(InMemoryPlatformAdapter, "aclose", fail)
+    watching = asyncio.ensure_future(setup.calls.watch())
+    with capture_logs() as lines:
+        await setup.calls.perform(ListAgents(), SECTION)
+        async with asyncio.timeout(30):
+            while not setup.clock.sleepers:  # noqa: ASYNC110 - the clock has no event
+                await asyncio.sleep(0)
+        setup.platform.failure = RuntimeError("broken")
+        await setup.calls.perform(ListAgents(), SECTION)
+        await setup.calls.aclose()
+    watching.cancel()
+
+    assert [line["event"] for line in lines] == ["watch failed", "platform failed", "close failed"]
+    assert {(line["pool"], line["platform"]) for line in lines} == {(POOL, "slurm")}

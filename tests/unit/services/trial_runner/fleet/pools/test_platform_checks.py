@@ -286,3 +286,24 @@ async def test_check_in_progress_ends_with_the_service(
 
     assert not before
     assert ended.is_set()
+
+
+async def test_answer_that_the_bus_does_not_take_is_logged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = asyncio.Event()
+
+    async def refuse(_platforms: InMemoryPlatforms, _pool: str, _key: str = "") -> None:
+        tried.set()
+        await world.bus.aclose()
+
+    monkeypatch.setattr(InMemoryPlatforms, "forget", refuse)
+    with capture_logs() as lines:
+        async with asyncio.timeout(LIMIT_S), world.checks():
+            await world.request("check-1", "slurm")
+            await tried.wait()
+            for _ in range(5):  # turns of the loop
+                await asyncio.sleep(0)
+
+    (line,) = (one for one in lines if one["log_level"] == "error")
+    assert (line["event"], line["task"]) == ("check failed", "check check-1")

@@ -1,13 +1,15 @@
 import asyncio
+import itertools
 from contextlib import aclosing
 
 import pytest
+from structlog.testing import capture_logs
 
 from nni_proto.runner.v1 import pool_pb2, task_pb2
 from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.subjects import control_subject, pool_state_subject
-from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
+from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform, InMemoryPlatformAdapter
 from svc_trial_runner.fleet.domain.agents import AgentPhase
 from svc_trial_runner.fleet.domain.pool_events import (
     NeedChanged,
@@ -209,3 +211,58 @@ async def test_silent_agent_is_given_up_and_replaced() -> None:
     await controller.aclose()
     assert agent(2) in platform.launches
     assert agent(1) not in platform.agents
+
+
+@pytest.mark.parametrize("call", ["launch", "wait_changed"])
+async def test_closed_control_ends_the_calls_of_its_platforms(
+    monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(InMemoryPlatformAdapter, call, hang)
+    controller = controller_of(InMemoryPlatform(), ManualClock())
+    controller.apply(NeedChanged(need(waiting=1)))
+    running = asyncio.ensure_future(controller.run())
+    await asyncio.wait_for(begun.wait(), 30)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    before = ended.is_set()
+
+    await controller.aclose()
+
+    assert not before
+    assert ended.is_set()
+
+
+async def test_pool_is_logged_when_its_reason_changes_and_not_at_each_publication() -> None:
+    clock, platform = ManualClock(), InMemoryPlatform(failure=PlatformError("down"))
+    controller = controller_of(platform, clock)
+    controller.apply(NeedChanged(need()))
+    with capture_logs() as lines:
+        running = asyncio.ensure_future(controller.run())
+        await turns_of_the_loop()
+        controller.apply(NeedChanged(need(waiting=1, sequence=2)))
+        await turns_of_the_loop()
+        for sequence in (3, 4):
+            controller.apply(NeedChanged(need(waiting=sequence, sequence=sequence)))
+            await turns_of_the_loop()
+    running.cancel()
+    await controller.aclose()
+
+    logged = [line["reason"] for line in lines if line["event"] == "pool"]
+    failed = [line for line in lines if line["event"] == "action failed"]
+    assert logged[0] == ""
+    assert logged.count("slurm: down") == 1
+    assert all(before != after for before, after in itertools.pairwise(logged))
+    assert (failed[0]["pool"], failed[0]["platform"], failed[0]["reason"]) == (
+        POOL,
+        "slurm",
+        "down",
+    )

@@ -373,3 +373,15 @@ async def test_pool_is_not_prepared_without_a_front(server: AmlServer, tmp_path:
         await adapter.prepare()
 
     assert server.jobs == {}
+
+
+async def test_job_that_is_over_is_removed_without_a_wait(
+    server: AmlServer, tmp_path: Path
+) -> None:
+    adapter = adapter_of(server, tmp_path, end_limit_s=0.0)
+    await launched(adapter)
+
+    await adapter.terminate([NAME])
+
+    assert server.jobs == {}
+    assert server.blobs == {}

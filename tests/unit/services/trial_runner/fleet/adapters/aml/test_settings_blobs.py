@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from email.message import Message
 
 import pytest
 
@@ -9,6 +11,7 @@ from svc_trial_runner.fleet.adapters.aml.settings_blobs import SettingsBlobs, bl
 from svc_trial_runner.fleet.adapters.aml.workspace_api import BlobStoreLocation
 from svc_trial_runner.fleet.testing import INSTALLATION, OTHER_INSTALLATION
 from tests.support.aml_server import CONTAINER, PAGE, AmlServer, Tokens, aml_server
+from tests.support.json_server import JsonHandler, JsonServer, serving
 
 LOCATION = BlobStoreLocation("workspaceblobstore", "account", CONTAINER, "core.windows.net")
 
@@ -82,3 +85,35 @@ def test_settings_are_in_the_folder_of_the_installation(server: AmlServer) -> No
     assert blobs.path("a b/c") == f"nni-agents-{INSTALLATION}/a b/c.json"
     assert list(server.blobs) == [f"nni-agents-{INSTALLATION}/a b/c.json"]
     blobs.check()
+
+
+class StorageServer(JsonServer):
+    """Storage that takes every request and notes its headers."""
+
+    def __init__(self) -> None:
+        super().__init__(StorageHandler)
+        self.seen: list[Message] = []
+
+
+class StorageHandler(JsonHandler):
+    server: StorageServer
+
+    def respond(self, method: str) -> None:
+        del method
+        self.server.seen.append(self.headers)
+        self.body()
+        self.send_json(200, {})
+
+
+def test_requests_have_date_version_and_kind_as_the_storage_wants_them() -> None:
+    with serving(StorageServer(), "storage") as server:
+        blobs = SettingsBlobs(LOCATION, INSTALLATION, Tokens(), lambda _: server.address)
+        blobs.write("one", b"{}")
+        blobs.check()
+        blobs.remove("one")
+
+    for headers in server.seen:
+        assert headers["x-ms-date"].endswith(" GMT")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", headers["x-ms-version"])
+    assert [headers.get("x-ms-blob-type") for headers in server.seen] == ["BlockBlob", None, None]
+    assert server.seen[0]["Content-Type"] == "application/json"

@@ -241,3 +241,10 @@ def test_one_letter_or_digit_is_enough_for_the_name_of_a_folder(name: str) -> No
 def test_name_of_a_folder_without_an_ascii_letter_or_digit_is_refused(name: str) -> None:
     with pytest.raises(WorkerError, match="cannot be the name of a folder"):
         checked_word(name)
+
+
+def test_bundles_and_agents_have_folders_of_their_own(tmp_path: Path) -> None:
+    folders = WorkerFolders(str(tmp_path))
+
+    assert folders.bundle("0a1b") == tmp_path / "bundles/0a1b"
+    assert folders.agent("one") == tmp_path / "agents/one"

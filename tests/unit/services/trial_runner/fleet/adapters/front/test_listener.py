@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from svc_common.access.front_addresses import came_through_front
+from svc_trial_runner.fleet.adapters.front import listener as listener_module
 from svc_trial_runner.fleet.adapters.front.authority import open_certificate
 from svc_trial_runner.fleet.adapters.front.connection_limits import ConnectionLimits
 from svc_trial_runner.fleet.adapters.front.listener import Forward, FrontListener, plain_address
@@ -189,3 +191,42 @@ async def test_client_of_another_authority_is_not_connected(tmp_path: Path) -> N
 def test_addresses_of_dual_stack_sockets_are_plain() -> None:
     assert plain_address("::ffff:10.0.0.7") == "10.0.0.7"
     assert plain_address("fe80::1%eth0") == "fe80::1"
+
+
+async def test_connection_that_is_idle_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener_module, "IDLE_S", 0.0)
+    async with echo_service() as (port, _), fronts(tmp_path, port) as front:
+        assert front.endpoint is not None
+
+        assert await ended(await connect(front.endpoint, "nats")) == b""
+
+
+async def test_each_byte_either_way_postpones_the_end_of_an_idle_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener_module, "IDLE_S", 1e6)  # no other timer is so late
+    loop = asyncio.get_running_loop()
+    late: list[float] = []
+    call_at = loop.call_at
+
+    def note(when_s: float, *args: Any, **options: Any) -> asyncio.TimerHandle:
+        if when_s - loop.time() > 1e5:
+            late.append(when_s)
+        return call_at(when_s, *args, **options)
+
+    monkeypatch.setattr(loop, "call_at", note)
+    async with echo_service() as (port, _), fronts(tmp_path, port) as front:
+        assert front.endpoint is not None
+        reader, writer = await connect(front.endpoint, "nats")
+        begun: list[int] = []
+        for _ in range(2):
+            writer.write(b"x")
+            await reader.readexactly(1)
+            begun.append(len(late))
+        writer.close()
+
+    # One timer of the connection, and one for each byte that came in or went out.
+    assert begun == [3, 5]
+    assert late == sorted(late)

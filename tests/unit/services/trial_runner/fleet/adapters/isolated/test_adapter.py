@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from svc_common.clock import ManualClock
 from svc_trial_runner.fleet.adapters.isolated.adapter import CallLimits, IsolatedAdapter
@@ -285,3 +286,16 @@ async def test_child_ends_with_its_adapter(tmp_path: Path) -> None:
 
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+async def test_kill_of_a_child_that_hangs_is_logged_with_the_call(tmp_path: Path) -> None:
+    context = local_context(tmp_path, INSTALLATION, POOL, {"fault": "block", "faultAt": "agents"})
+    adapter = isolated_adapter(context, limits_s={"agents": 0.1}, cancel_s=0.1)
+    try:
+        with capture_logs() as lines, pytest.raises(PlatformError):
+            await adapter.agents()
+    finally:
+        await adapter.aclose()
+
+    killed = [line for line in lines if line["event"] == "child process killed"]
+    assert [line["call"] for line in killed] == ["agents"]

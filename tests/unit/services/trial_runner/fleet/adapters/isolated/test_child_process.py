@@ -185,3 +185,20 @@ async def test_processes_of_a_killed_child_are_killed_as_well(tmp_path: Path) ->
     os.close(grandchild)
     assert readable
     await child.aclose()
+
+
+async def test_closed_child_leaves_no_task_behind_though_the_connection_is_open() -> None:
+    before = asyncio.all_tasks()
+    # The process ends at once; its own child keeps its end of the connection.
+    child = await ChildProcess.start(("bash", "-c", "sleep 600 & exit 0"), refuse)
+    async with asyncio.timeout(30):
+        while not child.ended:  # noqa: ASYNC110 - the process has no event
+            await asyncio.sleep(0)
+    begun = asyncio.all_tasks() - before
+
+    await child.aclose()
+
+    left = asyncio.all_tasks() - before
+    child.kill()
+    assert len(begun) == 1
+    assert left == set()

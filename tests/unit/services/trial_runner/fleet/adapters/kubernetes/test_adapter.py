@@ -334,3 +334,19 @@ async def test_secret_alone_is_left_over(cluster: KubernetesCluster) -> None:
     await adapter.aclose()
 
     assert (left.pool, left.agents) == (POOL, (str(NAME),))
+
+
+async def test_wait_ends_when_a_job_is_created_that_gets_no_pod(cluster: KubernetesCluster) -> None:
+    hard = {"metadata": {"name": "team"}, "spec": {"hard": {"pods": "0"}}}
+    cluster.server.objects.create("resourcequotas", hard)
+    adapter = adapter_of(cluster)
+    await adapter.prepare()
+    await adapter.agents()
+    waiting = asyncio.create_task(adapter.wait_changed())
+    await asyncio.sleep(0)
+
+    assert await adapter.launch([agent_order(NAME)]) == []
+
+    async with asyncio.timeout(9):  # less than that of a watch of waiting agents
+        await waiting
+    await adapter.aclose()

@@ -15,7 +15,8 @@ from svc_trial_runner.fleet.adapters.kubernetes.api import KubernetesApi, refuse
 from svc_trial_runner.fleet.adapters.kubernetes.causes import KubernetesRefusalError
 from svc_trial_runner.fleet.adapters.kubernetes.options import parse_options
 from svc_trial_runner.fleet.ports import PlatformError
-from tests.support.kubernetes.api_server import TOKEN, api_server
+from tests.support.json_server import JsonHandler, JsonServer, serving
+from tests.support.kubernetes.api_server import KUBECONFIG, TOKEN, api_server
 
 if TYPE_CHECKING:
     from tests.support.kubernetes.api_server import ApiServer
@@ -247,3 +248,67 @@ def test_patch_merges_and_parameters_without_a_value_are_left_out(api: Kubernete
     api.request("PATCH", f"{SECRETS}/a", {"metadata": {"labels": {"b": "3"}}}, {"dryRun": None})
 
     assert api.request("GET", f"{SECRETS}/a")["metadata"]["labels"] == {"a": "1", "b": "3"}
+
+
+class RecordingServer(JsonServer):
+    """Server that takes every request, and notes its headers and the end of its connection."""
+
+    def __init__(self) -> None:
+        super().__init__(RecordingHandler)
+        self.kinds: list[tuple[str, str | None]] = []
+        self.accepted: list[str | None] = []
+        self.closed = threading.Event()
+
+
+class RecordingHandler(JsonHandler):
+    server: RecordingServer
+
+    def respond(self, method: str) -> None:
+        self.server.kinds.append((method, self.headers.get("Content-Type")))
+        self.server.accepted.append(self.headers.get("Accept"))
+        self.body()
+        self.send_json(200, {})
+
+    def finish(self) -> None:
+        super().finish()
+        self.server.closed.set()
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Iterator[tuple[RecordingServer, KubernetesApi]]:
+    with serving(RecordingServer(), "recording server") as server:
+        kubeconfig = tmp_path / "kubeconfig"
+        user = f"{{token: {TOKEN}}}"
+        kubeconfig.write_text(KUBECONFIG.format(namespace="tests", port=server.port, user=user))
+        with closing(KubernetesApi(parse_options({"kubeconfig": str(kubeconfig)}))) as api:
+            yield server, api
+
+
+def test_requests_name_the_kind_of_what_they_send(
+    recording: tuple[RecordingServer, KubernetesApi],
+) -> None:
+    server, api = recording
+
+    for method, body in (("GET", None), ("POST", {}), ("PATCH", {}), ("DELETE", None)):
+        api.request(method, SECRETS, body)
+
+    assert server.kinds == [
+        ("GET", None),
+        ("POST", "application/json"),
+        ("PATCH", "application/merge-patch+json"),
+        ("DELETE", None),
+    ]
+    assert set(server.accepted) == {"application/json"}
+
+
+def test_closed_client_leaves_no_connection_open(
+    recording: tuple[RecordingServer, KubernetesApi],
+) -> None:
+    server, api = recording
+    api.request("GET", SECRETS)
+    before = server.closed.is_set()
+
+    api.close()
+
+    assert not before
+    assert server.closed.wait(10)

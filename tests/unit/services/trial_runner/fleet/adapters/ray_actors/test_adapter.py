@@ -1,10 +1,13 @@
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.bundles.worker_commands import CommandResult
 from svc_trial_runner.fleet.adapters.ray_actors.adapter import RayAdapter
 from svc_trial_runner.fleet.adapters.ray_actors.agent_actor import network_key
 from svc_trial_runner.fleet.adapters.ray_actors.cluster import ActorState
@@ -394,3 +397,136 @@ async def test_actor_that_ended_has_its_reason_and_is_not_silent(
     (agent,) = await adapter.agents()
 
     assert (agent.phase, agent.machine, agent.reason) == (AgentPhase.ENDED, "node", "no bus")
+
+
+class NotedCluster(InMemoryRayCluster):
+    """Cluster that notes on which nodes commands run, and whether it was closed."""
+
+    def __init__(self, shared: InMemoryRay) -> None:
+        super().__init__(shared)
+        self.on_all_nodes: list[tuple[str, bool]] = []
+        self.graces_s: list[float] = []
+        self.system = ""
+        self.is_closed = False
+
+    async def run(
+        self, arguments: Sequence[str], *, on_all_nodes: bool = False
+    ) -> list[CommandResult]:
+        self.on_all_nodes.append((arguments[2], on_all_nodes))
+        results = await super().run(arguments, on_all_nodes=on_all_nodes)
+        if not self.system:
+            return results
+        output = results[0].output.replace(b'"Linux"', f'"{self.system}"'.encode())
+        return [replace(results[0], output=output)]
+
+    async def end(self, names: Sequence[str], grace_s: float) -> None:
+        self.graces_s.append(grace_s)
+        await super().end(names, grace_s)
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+async def test_one_node_is_asked_for_its_facts_and_all_are_cleaned(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    cluster = NotedCluster(shared)
+    adapter = agents.adapter(POOL, INSTALLATION, cluster)
+
+    await adapter.check()
+    await adapter.prepare()
+    await adapter.leftovers()
+    await adapter.clean()
+    await adapter.clean_rest()
+
+    assert cluster.on_all_nodes == [
+        ("probe", False),
+        ("probe", False),
+        ("status", True),
+        ("clean", True),
+        ("clean", True),
+    ]
+
+
+async def test_node_that_cannot_run_agents_is_a_problem_and_is_not_prepared(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    cluster = NotedCluster(shared)
+    cluster.system = "Darwin"
+    adapter = agents.adapter(POOL, INSTALLATION, cluster)
+
+    (problem,) = await adapter.check()
+    with pytest.raises(PlatformError, match="agents run on Linux"):
+        await adapter.prepare()
+
+    assert (problem.field, problem.value) == ("platform", "ray")
+    assert "agents run on Linux" in problem.rule
+    assert shared.bundles == {}
+
+
+async def test_agents_have_ten_seconds_to_end_and_the_cluster_is_closed_with_the_adapter(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    cluster = NotedCluster(shared)
+    adapter = agents.adapter(POOL, INSTALLATION, cluster)
+    await adapter.launch([agent_order(NAME)])
+
+    await adapter.terminate([NAME])
+    before = cluster.is_closed
+    await adapter.aclose()
+
+    assert cluster.graces_s == [10.0]
+    assert (before, cluster.is_closed) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("phase", "factor"),
+    [
+        (None, 5),
+        (AgentPhase.PENDING, 1),
+        (AgentPhase.STARTING, 1),
+        (AgentPhase.RUNNING, 5),
+        (AgentPhase.ENDED, 5),
+    ],
+)
+async def test_settled_agents_are_polled_less_often(
+    agents: RayAgents,
+    shared: InMemoryRay,
+    monkeypatch: pytest.MonkeyPatch,
+    phase: AgentPhase | None,
+    factor: int,
+) -> None:
+    adapter = agents.adapter(
+        POOL, INSTALLATION, InMemoryRayCluster(shared), pollIntervalSeconds=3600
+    )
+    if phase is not None:
+        shared.actors[str(NAME)] = ActorState(phase, "node")
+    await adapter.agents()
+    loop = asyncio.get_running_loop()
+    delays_s: list[float] = []
+    call_at = loop.call_at
+
+    def note(when_s: float, *args: Any, **options: Any) -> asyncio.TimerHandle:
+        delays_s.append(when_s - loop.time())
+        return call_at(when_s, *args, **options)
+
+    monkeypatch.setattr(loop, "call_at", note)
+    waiting = asyncio.create_task(adapter.wait_changed())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+
+    (delay_s,) = delays_s
+    assert delay_s == pytest.approx(3600 * factor, abs=600)
+
+
+async def test_actor_of_a_section_without_slots_is_taken_for_one_of_one_trial(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    shared.actors[str(NAME)] = ActorState(AgentPhase.PENDING)
+    shared.demand = ClusterDemand(())
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared), numCpus=None)
+
+    (agent,) = await adapter.agents()
+
+    assert "no node has 1 CPU" in agent.reason

@@ -369,3 +369,18 @@ async def test_cleaning_of_machines_that_never_had_an_agent_needs_none_of_them(
     await adapter.aclose()
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_launch_of_an_agent_wakes_the_wait_for_changes(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        adapter = machines.adapter()
+        await adapter.prepare()
+        await adapter.wait_changed()  # its machine was found
+        assert await adapter.launch([agent_order(ONE)]) == []
+
+        await adapter.wait_changed()
+
+        await adapter.clean()
+        await adapter.aclose()
+
+    run(tmp_path, work)

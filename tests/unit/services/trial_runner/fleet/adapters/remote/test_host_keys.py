@@ -8,7 +8,11 @@ pytest.importorskip("asyncssh", reason="the extra remote is not installed")
 
 import asyncssh
 
-from svc_trial_runner.fleet.adapters.remote.host_keys import HostKeyCheck, known_hosts_files
+from svc_trial_runner.fleet.adapters.remote.host_keys import (
+    HostKeyCheck,
+    files_of,
+    known_hosts_files,
+)
 from svc_trial_runner.fleet.adapters.remote.machines import HostKeyPolicy, Machine
 
 STRICT = Machine(0, "box", "ann", 2222)
@@ -176,3 +180,18 @@ def test_folder_of_accepted_keys_is_private(tmp_path: Path, key: "asyncssh.SSHKe
     check.accepts("box", "10.0.0.1", 2222, key)
 
     assert (tmp_path / "a" / "b").stat().st_mode & 0o077 == 0
+
+
+async def test_files_of_a_server_are_those_of_its_configuration_and_the_accepted_keys(
+    tmp_path: Path,
+) -> None:
+    for name in ("own", "accepted"):
+        (tmp_path / name).write_text("")
+    configured = tmp_path / "config"
+    configured.write_text(f"Host box\n  UserKnownHostsFile {tmp_path / 'own'}\n")
+    options = asyncssh.SSHClientConnectionOptions(host="box", config=[str(configured)])
+
+    found = await files_of(options, tmp_path / "accepted")
+
+    assert str(tmp_path / "own") in found
+    assert str(tmp_path / "accepted") in found

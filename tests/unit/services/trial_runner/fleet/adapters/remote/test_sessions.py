@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import psutil
 import pytest
@@ -21,6 +21,9 @@ from tests.support import processes
 from tests.support.greeters import greetings, open_greeters
 from tests.support.remote_machines import PASSWORD, USER, Machines
 from tests.support.ssh_server import ServerOptions, SshServer
+
+if TYPE_CHECKING:
+    import asyncssh
 
 T = TypeVar("T")
 
@@ -267,3 +270,150 @@ def kill_listeners(port: int) -> list[str]:
             names.append(process.name())
             process.kill()
     return names
+
+
+class CountingConnection:
+    """SSH connection that keeps the programs that were started over it."""
+
+    def __init__(self, connection: "asyncssh.SSHClientConnection") -> None:
+        self._connection = connection
+        self.programs: list[Any] = []
+        self.written: list[bytes] = []
+        """What was sent to them, their code included."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    async def create_process(self, line: str, **options: Any) -> Any:
+        program: Any = await self._connection.create_process(line, **options)
+        self.programs.append(program)
+        write = program.stdin.write
+
+        def note(data: bytes) -> None:
+            self.written.append(data)
+            write(data)
+
+        program.stdin.write = note
+        return program
+
+
+def counted(
+    world: Machines,
+    machine: Machine,
+    work: Callable[[Session, CountingConnection, asyncio.Event], Awaitable[T]],
+) -> T:
+    """Return the result of work on a session whose programs are counted once facts are known."""
+
+    async def run() -> T:
+        ended = asyncio.Event()
+        async with asyncio.timeout(60):
+            connection = CountingConnection(await open_connection(machine, world.known_hosts, []))
+            session = Session(machine, cast(Any, connection), "", ended.set)
+            try:
+                await session.facts()
+                connection.programs.clear()
+                connection.written.clear()
+                return await work(session, connection, ended)
+            finally:
+                await session.aclose()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def sleeper() -> Iterator[int]:
+    """Process that ends with the test; its number."""
+    child = subprocess.Popen(["sleep", "600"])
+    yield child.pid
+    child.kill()
+    child.wait()
+
+
+def test_processes_are_watched_by_one_program(
+    world: Machines, machine: Machine, sleeper: int
+) -> None:
+    async def watch(session: Session, connection: CountingConnection, _: asyncio.Event) -> int:
+        await session.watch([])
+        none = len(connection.programs)
+        for some in ([sleeper], [sleeper], [sleeper, os.getpid()]):
+            await session.watch(some)
+        assert none == 0
+        # The code of the program comes first.
+        assert connection.written[1:] == [b"%d\n" % one for one in (sleeper, os.getpid())]
+        return len(connection.programs)
+
+    assert counted(world, machine, watch) == 1
+
+
+def test_end_of_a_watch_that_was_replaced_keeps_the_new_one(
+    world: Machines, machine: Machine, sleeper: int
+) -> None:
+    async def watch(session: Session, connection: CountingConnection, ended: asyncio.Event) -> int:
+        await session.watch([sleeper])
+        (old,) = connection.programs
+        old.is_closing = lambda: True  # its output has not ended yet
+        await session.watch([sleeper])
+        old.close()
+        await ended.wait()
+        await session.watch([sleeper])
+        return len(connection.programs)
+
+    assert counted(world, machine, watch) == 2
+
+
+def test_machine_that_cuts_each_watch_is_reported_once_in_half_a_minute(
+    world: Machines, machine: Machine, sleeper: int
+) -> None:
+    async def watch(session: Session, connection: CountingConnection, ended: asyncio.Event) -> bool:
+        await session.watch([sleeper])
+        connection.programs[0].close()
+        await ended.wait()
+        ended.clear()
+        await session.watch([sleeper])
+        connection.programs[1].close()
+        while len(connection.programs) < 3:
+            await session.watch([sleeper])
+            await asyncio.sleep(0)
+        # Both ends of the second program have been handled once the third one has started.
+        return ended.is_set()
+
+    assert not counted(world, machine, watch)
+
+
+def test_closed_session_leaves_no_task_behind(
+    world: Machines, machine: Machine, sleeper: int
+) -> None:
+    async def work(session: Session, _: CountingConnection, ended: asyncio.Event) -> set[str]:
+        del ended
+        python = (await session.facts()).interpreter
+        await session.watch([sleeper])
+        await session.open_relay(python, ("127.0.0.1", 9), 0, ["127.0.0.1"])
+        names = {"watch of a machine", "relay of a machine"}
+        assert names <= {task.get_name() for task in asyncio.all_tasks()}
+        await session.aclose()
+        return names & {task.get_name() for task in asyncio.all_tasks()}
+
+    assert counted(world, machine, work) == set()
+
+
+def test_forwards_that_were_closed_are_opened_again(
+    world: Machines, machine: Machine, key: str
+) -> None:
+    async def twice(session: Session, ended: asyncio.Event) -> list[str]:
+        await greeted(session, ended)
+        await session.close_folder()
+        words, _ = await greeted(session, ended)
+        return words
+
+    assert on(world, machine, key, twice) == ["bus", "manager"]
+
+
+def test_program_that_cannot_be_started_is_named_with_its_words(
+    world: Machines, machine: Machine
+) -> None:
+    async def work(session: Session, _: CountingConnection, ended: asyncio.Event) -> None:
+        del ended
+        await session.open_relay("/nonexistent/python", ("127.0.0.1", 9), 0, ["127.0.0.1"])
+
+    with pytest.raises(MachineError, match=r"cannot run listen: .*/nonexistent/python"):
+        counted(world, machine, work)

@@ -344,3 +344,19 @@ def test_exit_code_of_the_script_is_explained(code: str, shown: str) -> None:
 
 def test_reason_without_words_is_none() -> None:
     assert pending_reason(job("PENDING")) == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "shown"),
+    [
+        ("BadConstraints", "0:1", ("FAILED (BadConstraints) with signal 1: no node has what it"
+         " asks for; lower the request, or choose another partition")),
+        ("BadConstraints", "126:0", ("FAILED (BadConstraints) with exit code 126: a program of the"
+         " script cannot be run; the job's log names it")),
+        ("SomethingNew", "", "FAILED (SomethingNew)"),
+    ],
+)  # fmt: skip
+def test_reason_of_a_failed_job_is_explained_unless_its_exit_code_says_more(
+    reason: str, code: str, shown: str
+) -> None:
+    assert end_reason(job("FAILED", reason, code)) == shown
