@@ -1,3 +1,5 @@
+from inspect import signature
+
 from nni.hpo import MOASHA
 from nni.testing import AdvisorDriver
 
@@ -41,3 +43,7 @@ def test_there_is_one_bracket_unless_more_are_given() -> None:
     budgets = {job["parameters"]["TRIAL_BUDGET"] for job in driver.request(90)}
 
     assert budgets == {1}
+
+
+def test_documented_default_of_the_largest_budget_is_81() -> None:
+    assert signature(MOASHA).parameters["max_budget"].default == 81

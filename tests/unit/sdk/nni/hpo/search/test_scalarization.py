@@ -200,3 +200,14 @@ def test_objective_that_never_differs_leaves_the_order_to_the_other() -> None:
 
     assert losses == sorted(losses)
     assert len(set(losses)) == 3
+
+
+def test_loss_is_the_largest_weighted_part_and_a_twentieth_of_their_sum() -> None:
+    scalarizer = Scalarizer(objectives_of({"a": "minimize", "b": "minimize"}), vector=False)
+    values(scalarizer, *({"a": n, "b": n} for n in range(10)))
+
+    (loss,) = values(scalarizer, {"a": 0, "b": 9})
+
+    # Parts of the weights 0.7 and 0.3 are 0.7 and 0.9; the median of the first results is 1.5, and
+    # the best of them lies 0.75 below.
+    assert loss == pytest.approx((0.9 + 0.05 * 1.6 - 1.5) / 0.75)

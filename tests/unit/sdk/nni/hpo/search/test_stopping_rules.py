@@ -185,3 +185,7 @@ def test_regret_has_the_unit_of_the_objective_and_no_origin(factor: float, shift
     bound = regret_upper_bound(plain, SPACE)
 
     assert regret_upper_bound(other, SPACE) == pytest.approx(factor * bound, rel=0.01)
+
+
+def test_bound_is_that_of_a_process_that_can_be_differentiated_twice() -> None:
+    assert regret_upper_bound(bowl(12), SPACE) == pytest.approx(0.195, rel=0.2)

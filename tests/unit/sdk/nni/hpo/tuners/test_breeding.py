@@ -97,3 +97,13 @@ def test_crossed_coordinates_lie_around_a_parent_on_both_sides() -> None:
     assert abs(inside - 0.225) < 0.12
     assert abs(outside - 0.225) < 0.12
     assert ((children > 0.45) & (children < 0.55)).mean() < 0.02
+
+
+def test_mutations_near_a_bound_stay_inside_without_being_cut_off() -> None:
+    space = EncodedSpace(parse_space(FLAT))
+    rng = np.random.default_rng(7)
+
+    children = np.array([child_of(space, np.full((2, 6), 0.02), rng) for _ in range(200)])
+
+    assert children.min() > 0.0
+    assert 0.3 < (children[children != 0.02] > 0.02).mean() < 0.9

@@ -571,6 +571,8 @@ async def test_pool_that_is_defined_again_by_a_clock_that_is_behind_is_served(
         await world.publish_definition()
         await world.state(has(2))
 
+    assert world.slurm.launches == [agent(1), agent(2)]
+
 
 async def test_adapter_of_a_pool_that_is_clean_is_closed(
     world: World, monkeypatch: pytest.MonkeyPatch
