@@ -1,5 +1,6 @@
 """Conversion of a `ConfigSpace.ConfigurationSpace` to a search space."""
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any, Final
@@ -11,6 +12,8 @@ from nni.hpo.space.parser import parse_space
 
 META_KEY: Final = "nni"
 """Key in `meta` of a hyperparameter's original entry."""
+_LOGARITHMS: Final = ("lognormal", "qlognormal")
+"""Types of entries whose values are logarithms in ConfigSpace."""
 _FORBIDDEN: Final = {
     "ForbiddenLessThanClause": "<",
     "ForbiddenLessThanEqualsClause": "<=",
@@ -133,10 +136,11 @@ class _Reader:
         """Return the names and values of an equality clause; None for other clauses."""
         kind = type(clause).__name__
         if kind == "ForbiddenEqualsClause":
-            return [(self._reference(clause.hyperparameter.name), _plain(clause.value))]
+            name = self._reference(clause.hyperparameter.name)
+            return [(name, _original(clause.hyperparameter, clause.value))]
         if kind == "ForbiddenInClause":
             name = self._reference(clause.hyperparameter.name)
-            return [(name, _plain(value)) for value in clause.values]
+            return [(name, _original(clause.hyperparameter, value)) for value in clause.values]
         return None
 
     def _text(self, clause: Any) -> str:  # noqa: ANN401 - ships no types
@@ -155,7 +159,7 @@ class _Reader:
         else:
             left, right = (
                 self._reference(clause.hyperparameter.name),
-                _literal(_plain(clause.value)),
+                _literal(_original(clause.hyperparameter, clause.value)),
             )
         return f"`{left}` {_FORBIDDEN[kind]} {right}"
 
@@ -183,6 +187,16 @@ def _numbers(hyperparameter: Any, kind: str) -> JsonValue:  # noqa: ANN401 - shi
     raise ValueError(
         f"hyperparameter {hyperparameter.name!r}: {kind} has no form in a search space"
     )
+
+
+def _original(hyperparameter: Any, value: Any) -> JsonValue:  # noqa: ANN401 - ships no types
+    """Return a clause's value in the scale of the hyperparameter's original entry."""
+    entry = (hyperparameter.meta or {}).get(META_KEY, {}).get("entry", {})
+    if entry.get("_type") not in _LOGARITHMS:
+        return _plain(value)
+    if value <= hyperparameter.lower:  # stands for 0
+        return 0.0
+    return float(f"{math.exp(value):.15g}")  # the digits that survive the logarithm
 
 
 def _plain(value: Any) -> JsonValue:  # noqa: ANN401 - numpy's numbers and strings too

@@ -23,6 +23,7 @@ from nni.hpo.space.domains import (
     CONSTRAINTS_KEY,
     Branch,
     ChoiceDomain,
+    Domain,
     IntegerDomain,
     NormalDomain,
     NumericDomain,
@@ -82,7 +83,8 @@ def to_configspace(
 
     Raises:
         ValueError: the space breaks a rule, or has a constraint that is neither a forbidden
-            combination nor a comparison of a hyperparameter with another one or with a number.
+            combination nor a comparison of a hyperparameter with another one or with a number; or
+            compares a lognormal one with another type, or with a number that is not positive.
         ImportError: ConfigSpace is not installed; `pip install 'nni[configspace]'` does that.
 
     Examples:
@@ -174,11 +176,16 @@ def _bounds(domain: NumericDomain) -> tuple[float, float]:
     return domain.low, domain.high
 
 
-def _scaled(domain: NumericDomain, value: float) -> float:
+def _scaled(domain: Domain, value: float) -> float:
     """Return a value in the scale of ConfigSpace: the logarithm for lognormal types."""
     if isinstance(domain, NormalDomain) and domain.log:
         return math.log(value) if value > 0 else _bounds(domain)[0]
     return value
+
+
+def _is_logarithm(domain: Domain) -> bool:
+    """Return whether ConfigSpace has the logarithms of a domain's values."""
+    return isinstance(domain, NormalDomain) and domain.log
 
 
 def _option_text(option: object) -> str:
@@ -257,18 +264,36 @@ def _clauses(made: Any, space: Space, constraint: JsonValue) -> list[Any]:  # no
             f"constraint {constraint!r} has no form in ConfigSpace: it must compare two "
             f"hyperparameters, or one with a number, or be a {{'{FORBID_KEY}': ...}}"
         )
-    return [_clause(made, left, relation) for left in _paths(space, relation.left)]
+    right = relation.right
+    others = [by_path[p] for p in _paths(space, right)] if isinstance(right, str) else [right]
+    return [
+        _clause(made, by_path[path], relation.operator, other)
+        for path in _paths(space, relation.left)
+        for other in others
+    ]
 
 
-def _clause(made: Any, left: str, relation: Relation) -> Any:  # noqa: ANN401 - ships no types
-    """Return the clause that forbids the complement of a relation."""
+def _clause(made: Any, left: Parameter, operator: str, right: Parameter | float) -> Any:  # noqa: ANN401 - ships no types
+    """Return the clause that forbids the complement of a relation; ValueError for mixed scales."""
     import ConfigSpace
 
     kind = {"<": "GreaterThanEquals", "<=": "GreaterThan", ">": "LessThanEquals", ">=": "LessThan"}
-    word = kind[relation.operator]
-    if isinstance(relation.right, str):
-        return getattr(ConfigSpace, f"Forbidden{word}Relation")(made[left], made[relation.right])
-    return getattr(ConfigSpace, f"Forbidden{word}Clause")(made[left], relation.right)
+    word = kind[operator]
+    if isinstance(right, Parameter):
+        if _is_logarithm(left.domain) != _is_logarithm(right.domain):
+            raise ValueError(
+                f"constraint between {left.path!r} and {right.path!r} has no form in ConfigSpace, "
+                "where only one of them is a logarithm"
+            )
+        return getattr(ConfigSpace, f"Forbidden{word}Relation")(made[left.path], made[right.path])
+    if _is_logarithm(left.domain) and right <= 0:
+        raise ValueError(
+            f"constraint of {left.path!r} with {right!r} has no form in ConfigSpace, where its "
+            "values are logarithms"
+        )
+    return getattr(ConfigSpace, f"Forbidden{word}Clause")(
+        made[left.path], _scaled(left.domain, right)
+    )
 
 
 def _forbidden_value(parameter: Parameter, value: JsonValue) -> Any:  # noqa: ANN401 - ships no types

@@ -1,5 +1,6 @@
 """Conversion of search spaces to ConfigSpace and back."""
 
+import math
 from random import Random
 from typing import Any
 
@@ -121,3 +122,128 @@ def test_default_of_a_choice_keeps_the_constraints() -> None:
     default = to_configspace(space).get_default_configuration()
 
     assert contains(parse_space(space), parameters_of(space, dict(default)))
+
+
+@pytest.mark.parametrize(
+    ("operator", "forbidden"), [("<", ">="), ("<=", ">"), (">", "<="), (">=", "<")]
+)
+def test_comparison_becomes_a_clause_that_forbids_its_complement(
+    operator: str, forbidden: str
+) -> None:
+    space = {
+        "a": {"_type": "randint", "_value": [0, 9]},
+        "b": {"_type": "randint", "_value": [0, 9]},
+    }
+
+    back = [
+        from_configspace(to_configspace({**space, "_constraints": [f"a {operator} {right}"]}))
+        for right in ("4", "b")
+    ]
+
+    assert [one["_constraints"] for one in back] == [
+        [f"not (`a` {forbidden} 4.0)"],
+        [f"not (`a` {forbidden} `b`)"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 1000, 1], ConfigSpace.OrdinalHyperparameter),
+        ([1, 1001, 1], ConfigSpace.UniformFloatHyperparameter),
+        ([3, 3, 1], ConfigSpace.Constant),
+    ],
+)
+def test_up_to_1000_steps_are_an_ordinal(values: list[int], kind: type) -> None:
+    made = to_configspace({"x": {"_type": "quniform", "_value": values}})
+
+    assert type(made["x"]) is kind
+
+
+def test_options_that_are_no_texts_become_their_json() -> None:
+    options = [1, True, None, [1, 2], "text"]
+    space = {"x": {"_type": "choice", "_value": options}}
+
+    texts = list(to_configspace(space)["x"].choices)
+
+    assert texts == ["1", "true", "null", "[1,2]", "text"]
+    assert [parameters_of(space, {"x": text})["x"] for text in texts] == options
+    with pytest.raises(ValueError, match="parameter 'x': no option is 'other'"):
+        parameters_of(space, {"x": "other"})
+
+
+def test_space_has_the_given_name_and_seed() -> None:
+    space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+
+    first, again, other = (to_configspace(space, name="mine", seed=seed) for seed in (1, 1, 2))
+
+    assert first.name == "mine"
+    draws = [dict(one.sample_configuration()) for one in (first, again, other)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("limit", "default"), [("x < 3", -8.0), ("x > 3", None)])
+def test_default_of_a_logarithmic_normal_is_a_logarithm(limit: str, default: float | None) -> None:
+    space = {"x": {"_type": "qlognormal", "_value": [0, 1, 5]}, "_constraints": [limit]}
+
+    made = to_configspace(space)
+
+    # A rounded value of 0 has no logarithm: it is at the lower end.
+    found = made["x"].default_value
+    assert found == (default if default is not None else pytest.approx(math.log(5)))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "constraint",
+    ["x < 3", "x >= 3", "q <= 10", "x < y", "x < `z`", {"_forbid": {"q": 5}}],
+)
+def test_constraint_on_a_logarithmic_normal_survives_there_and_back(constraint: Any) -> None:
+    free = {
+        "x": {"_type": "lognormal", "_value": [0, 1]},
+        "y": {"_type": "lognormal", "_value": [1, 1]},
+        "z": {"_type": "lognormal", "_value": [0.5, 0.1]},
+        "q": {"_type": "qlognormal", "_value": [2, 1, 5]},
+    }
+    space = {**free, "_constraints": [constraint]}
+    made = to_configspace(space, seed=0)
+    original, back, parsed = parse_space(space), parse_space(from_configspace(made)), Random(0)
+
+    draws = [parse_space(free).draw(parsed) for _ in range(200)]
+    samples = made.sample_configuration(50)
+
+    assert [original.allows(draw) for draw in draws] == [back.allows(draw) for draw in draws]
+    if "q" not in str(constraint):  # ConfigSpace compares its values before they are rounded
+        assert all(contains(original, parameters_of(space, dict(one))) for one in samples)
+
+
+def test_logarithm_can_be_compared_with_logarithms_and_positive_numbers_only() -> None:
+    space = {
+        "x": {"_type": "lognormal", "_value": [0, 1]},
+        "y": {"_type": "uniform", "_value": [0, 9]},
+    }
+
+    for constraint in ("x < y", "y < x", "x > 0"):
+        with pytest.raises(ValueError, match="has no form in ConfigSpace, where"):
+            to_configspace({**space, "_constraints": [constraint]})
+
+
+def test_short_name_on_the_right_of_a_comparison_is_that_of_each_branch() -> None:
+    branch = {"rate": {"_type": "uniform", "_value": [0, 1]}}
+    space = {
+        "y": {"_type": "uniform", "_value": [0, 1]},
+        "model": {"_type": "choice", "_value": [{"_name": name, **branch} for name in "ab"]},
+        "_constraints": ["y <= model/rate"],
+    }
+
+    made = to_configspace(space, seed=0)
+
+    assert from_configspace(made).keys() == space.keys()
+    assert set(from_configspace(made)["_constraints"]) == {
+        "not (`y` > `model/a/rate`)",
+        "not (`y` > `model/b/rate`)",
+    }
+    samples = [parameters_of(space, dict(one)) for one in made.sample_configuration(50)]
+    assert all(contains(parse_space(space), one) for one in samples)
+    assert len({one["model"]["_name"] for one in samples}) == 2

@@ -67,3 +67,89 @@ def test_conditions_become_branches_and_clauses_become_constraints() -> None:
 def test_name_that_a_search_space_cannot_have_is_refused(name: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         from_configspace(ConfigSpace.ConfigurationSpace({name: (0.1, 1.0)}))
+
+
+def of(*hyperparameters: Any) -> Any:
+    """Return a ConfigSpace of some hyperparameters."""
+    space = ConfigSpace.ConfigurationSpace(seed=0)
+    space.add(*hyperparameters)
+    return space
+
+
+LEVEL = ConfigSpace.OrdinalHyperparameter("level", ["low", "high"])
+KIND = ConfigSpace.CategoricalHyperparameter("kind", ["a", "b"])
+OTHER = ConfigSpace.CategoricalHyperparameter("other", ["a", "b"])
+RATE = ConfigSpace.UniformFloatHyperparameter("rate", 0, 1)
+COUNT = ConfigSpace.UniformIntegerHyperparameter("count", 2, 8)
+
+
+def test_condition_on_an_ordered_hyperparameter_is_refused() -> None:
+    space = of(LEVEL, RATE)
+    space.add(ConfigSpace.EqualsCondition(RATE, LEVEL, "low"))
+
+    with pytest.raises(ValueError, match="may depend on one categorical hyperparameter"):
+        from_configspace(space)
+
+
+def test_condition_on_two_hyperparameters_is_refused() -> None:
+    space = of(KIND, OTHER, RATE)
+    both = (ConfigSpace.EqualsCondition(RATE, parent, "a") for parent in (KIND, OTHER))
+    space.add(ConfigSpace.AndConjunction(*both))
+
+    with pytest.raises(ValueError, match="must ask for values of one categorical"):
+        from_configspace(space)
+
+
+@pytest.mark.parametrize(
+    "hyperparameter",
+    [
+        ConfigSpace.NormalIntegerHyperparameter("n", 5, 1, 1, 9),
+        ConfigSpace.NormalFloatHyperparameter("n", 5, 1, 1, 9, log=True),
+    ],
+)
+def test_distribution_without_an_equivalent_is_refused(hyperparameter: Any) -> None:
+    with pytest.raises(ValueError, match=r"hyperparameter 'n': Normal.* has no form"):
+        from_configspace(of(hyperparameter))
+
+
+def test_branches_nest_and_constraints_name_their_parameters_by_path() -> None:
+    space = of(KIND, OTHER, RATE)
+    space.add(ConfigSpace.EqualsCondition(OTHER, KIND, "a"))
+    space.add(ConfigSpace.EqualsCondition(RATE, OTHER, "b"))
+    space.add(ConfigSpace.ForbiddenGreaterThanClause(RATE, 0.5))
+
+    rate = {"_type": "uniform", "_value": [0.0, 1.0]}
+    other_choice = {"_type": "choice", "_value": ["a", {"_name": "b", "rate": rate}]}
+    assert from_configspace(space) == {
+        "kind": {"_type": "choice", "_value": [{"_name": "a", "other": other_choice}, "b"]},
+        "_constraints": ["not (`kind/other/rate` > 0.5)"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("clause", "constraint"),
+    [
+        (ConfigSpace.ForbiddenEqualsClause(COUNT, 8), {"_forbid": {"count": 8}}),
+        (ConfigSpace.ForbiddenLessThanClause(COUNT, 4), "not (`count` < 4)"),
+        (ConfigSpace.ForbiddenLessThanEqualsClause(COUNT, 4), "not (`count` <= 4)"),
+        (ConfigSpace.ForbiddenGreaterThanEqualsClause(RATE, 0.75), "not (`rate` >= 0.75)"),
+    ],
+)
+def test_clause_becomes_a_constraint(clause: Any, constraint: object) -> None:
+    space = of(COUNT, RATE)
+    space.add(clause)
+
+    assert from_configspace(space)["_constraints"] == [constraint]
+
+
+def test_truth_values_of_clauses_are_those_of_expressions() -> None:
+    fast = ConfigSpace.CategoricalHyperparameter("fast", [True, False])
+    space = of(fast, COUNT)
+    space.add(
+        ConfigSpace.ForbiddenAndConjunction(
+            ConfigSpace.ForbiddenEqualsClause(fast, True),
+            ConfigSpace.ForbiddenLessThanClause(COUNT, 4),
+        )
+    )
+
+    assert from_configspace(space)["_constraints"] == ["not (`fast` in [true] and `count` < 4)"]
