@@ -164,3 +164,17 @@ def test_coordinate_is_the_quantile_of_the_prior_or_the_position_of_an_option(
     assert [column.options for column in columns] == [0, 0, 0, 3]
     assert [one.coordinate(placed) for one in columns] == pytest.approx(coordinates, abs=1e-6)
     assert [one.unit_coordinate(placed) for one in columns] == pytest.approx(scaled, abs=1e-6)
+
+
+def test_four_results_are_enough() -> None:
+    known = trials({"a": SPACE["a"]}, lambda p: p["a"], 4)
+
+    assert importances({"a": SPACE["a"]}, known).trials == 4
+
+
+def test_seed_of_the_forest_is_zero_unless_given() -> None:
+    known = trials(SPACE, lambda p: p["a"], 20)
+
+    zero, one = (importances(SPACE, known, seed=seed) for seed in (0, 1))
+
+    assert importances(SPACE, known) == zero != one

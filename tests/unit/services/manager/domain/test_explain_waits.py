@@ -321,6 +321,18 @@ def test_last_line_of_the_last_error_is_named() -> None:
     assert next_reasons(lab)[0][1] == "the experiment is in ERROR: ValueError: z"
 
 
+def test_last_line_of_the_error_before_a_resume_is_named() -> None:
+    lab = Lab()
+    lab.notification(inputs.AlgorithmGaveUp(1, "Traceback\n  in g\nValueError: z\n"))
+    lab.command(inputs.Stop())
+    lab.command(inputs.Resume(0, "", ""))
+
+    assert next_reasons(lab)[0] == (
+        ReasonKind.ALGORITHM,
+        "the dispatcher has not started the algorithm yet (its last error: ValueError: z)",
+    )
+
+
 def test_without_the_bus_no_trial_is_made() -> None:
     assert next_reasons(Lab(), "it cannot be reached")[0] == (
         ReasonKind.BUS,

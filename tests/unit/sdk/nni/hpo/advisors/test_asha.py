@@ -1,5 +1,6 @@
 """Asynchronous successive halving."""
 
+import inspect
 import math
 
 import pytest
@@ -344,3 +345,40 @@ def test_budgets_are_from_1_to_81_by_3_in_one_bracket_unless_given(
     jobs = AdvisorDriver(ASHA(seed=0, **arguments), SPACE).request(90)
 
     assert {job["parameters"]["TRIAL_BUDGET"] for job in jobs} == budgets
+
+
+@pytest.mark.parametrize("advisor", [ASHA, MOASHA])
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("optimize_mode", "maximize"),
+        ("min_budget", 1),
+        ("max_budget", 81),
+        ("eta", 3),
+        ("brackets", 1),
+        ("mode", "promotion"),
+        ("seed", None),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(
+    advisor: type[ASHA | MOASHA], argument: str, default: object
+) -> None:
+    assert inspect.signature(advisor).parameters[argument].default == default
+
+
+def test_searcher_draws_from_the_prior_unless_another_is_given() -> None:
+    assert inspect.signature(ASHA).parameters["searcher"].default == "Random"
+
+
+@pytest.mark.parametrize("advisor", ["ASHA", "MOASHA"])
+def test_least_arguments_are_accepted(advisor: str) -> None:
+    validate("advisor", advisor, {"min_budget": 1, "max_budget": 1, "eta": 2, "brackets": 1})
+
+
+@pytest.mark.parametrize("advisor", ["ASHA", "MOASHA"])
+@pytest.mark.parametrize(
+    ("argument", "value"), [("min_budget", 0), ("max_budget", 0), ("eta", 1), ("brackets", 0)]
+)
+def test_arguments_below_the_least_are_refused(advisor: str, argument: str, value: int) -> None:
+    with pytest.raises(ValueError, match=f"{argument} must be"):
+        validate("advisor", advisor, {argument: value})

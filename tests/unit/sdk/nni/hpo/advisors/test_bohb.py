@@ -1,5 +1,6 @@
 """BOHB."""
 
+import inspect
 import math
 from pathlib import Path
 from statistics import fmean, median
@@ -302,3 +303,62 @@ def test_malformed_samples_are_skipped(changes: dict[str, Any] | None, value: Js
     parameter = None if changes is None else {"x": 0.5, "y": -0.25, **changes}
 
     assert proposed([{"parameter": parameter, "value": value}] * 6) == proposed([])
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("optimize_mode", "maximize"),
+        ("min_budget", 1),
+        ("max_budget", 3),
+        ("eta", 3),
+        ("min_points_in_model", None),
+        ("top_n_percent", 15),
+        ("num_samples", 64),
+        ("random_fraction", 0.33),
+        ("bandwidth_factor", 3.0),
+        ("min_bandwidth", 0.001),
+        ("config_space", None),
+        ("exec_mode", "serial"),
+        ("checkpoints", False),
+        ("seed", None),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(BOHB).parameters[argument].default == default
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"min_budget": 1, "max_budget": 2},
+        {"eta": 2},
+        {"min_points_in_model": 1},
+        {"top_n_percent": 1},
+        {"top_n_percent": 99},
+        {"num_samples": 1},
+        {"random_fraction": 0},
+        {"random_fraction": 1},
+        {"bandwidth_factor": 1e-9},
+        {"min_bandwidth": 1e-9},
+    ],
+)
+def test_least_and_greatest_arguments_are_accepted(arguments: dict[str, Any]) -> None:
+    host = AdvisorDriver(BOHB(**arguments, seed=0), PLANE)
+
+    assert len(host.request()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"num_samples": 0},
+        {"random_fraction": -0.01},
+        {"random_fraction": 1.01},
+        {"bandwidth_factor": 0},
+        {"min_bandwidth": 0},
+    ],
+)
+def test_arguments_beyond_their_limits_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        BOHB(**arguments)

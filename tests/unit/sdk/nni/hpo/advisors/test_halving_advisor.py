@@ -24,6 +24,7 @@ class Counting(HalvingAdvisor):
     def __init__(self, **arguments: Any) -> None:
         super().__init__("minimize", **arguments)
         self.results: list[tuple[int, JsonValue, float]] = []
+        self.failures: list[JsonValue] = []
         self._next = 0
 
     def handle_update_search_space(self, data: JsonValue) -> None:
@@ -38,6 +39,9 @@ class Counting(HalvingAdvisor):
 
     def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
         self.results.append((budget, configuration, loss))
+
+    def new_failure(self, configuration: JsonValue) -> None:
+        self.failures.append(configuration)
 
 
 def driven(**arguments: Any) -> tuple[AdvisorDriver, Counting]:
@@ -84,6 +88,39 @@ def test_duplicate_end_has_no_effect() -> None:
     host.end(first)
 
     assert len(advisor.results) == 1
+
+
+@pytest.mark.parametrize("event", ["FAILED", "SUCCEEDED"])
+def test_trial_that_ends_by_itself_without_a_result_has_failed(event: str) -> None:
+    host, advisor = driven()
+    first, second = host.request(2)
+
+    host.end(first, event)
+    finish(host, second, 0.1)
+
+    assert advisor.failures == [{"x": 0}]
+
+
+@pytest.mark.parametrize("event", ["EARLY_STOPPED", "USER_CANCELED", "SYS_CANCELED"])
+def test_trial_that_was_ended_has_not_failed(event: str) -> None:
+    host, advisor = driven()
+    (job, _) = host.request(2)
+
+    host.end(job, event)
+
+    assert advisor.failures == []
+
+
+def test_first_final_result_of_a_trial_counts() -> None:
+    host, advisor = driven()
+    (job, _) = host.request(2)
+
+    host.report(job, 9.0, kind="PERIODICAL")
+    host.report(job, "text")
+    host.report(job, 0.5)
+    finish(host, job, 0.1)
+
+    assert advisor.results == [(1, {"x": 0}, 0.5)]
 
 
 def test_folder_of_a_loser_is_released_with_its_bracket() -> None:

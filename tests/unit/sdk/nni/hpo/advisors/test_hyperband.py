@@ -1,5 +1,6 @@
 """Hyperband."""
 
+import inspect
 from collections import Counter
 from typing import Any
 
@@ -191,3 +192,23 @@ def test_defaults_are_the_documented_ones() -> None:
 
     assert jobs[0] == jobs[1]
     assert max(job["TRIAL_BUDGET"] for job in jobs[0]) == 60
+
+
+@pytest.mark.parametrize(
+    ("argument", "default"),
+    [
+        ("R", 60),
+        ("eta", 3),
+        ("optimize_mode", "maximize"),
+        ("exec_mode", "parallelism"),
+        ("seed", None),
+    ],
+)
+def test_default_arguments_are_the_documented_ones(argument: str, default: object) -> None:
+    assert inspect.signature(Hyperband).parameters[argument].default == default
+
+
+def test_least_arguments_are_accepted() -> None:
+    (job,) = driver(R=1, eta=2).request()
+
+    assert job["parameters"]["TRIAL_BUDGET"] == 1

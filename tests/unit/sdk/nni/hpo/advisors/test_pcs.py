@@ -90,6 +90,27 @@ def test_wrong_lines_are_named(text: str, reason: str) -> None:
     assert reason in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["", "a real [0, 1] [0]\nb real [0, 1] [0]\na | b > 0\nb | a > 0"])
+def test_errors_of_the_whole_text_name_no_line(text: str) -> None:
+    with pytest.raises(PcsError, match=r"^space\.pcs: "):
+        parse_pcs(text, "space.pcs")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a real [1, 1] [1]",
+        "a real [0, 1] [1]",
+        "a real [0, 1] [0]",
+        "a real [1e-9, 1] [1] log",
+        "a real [0.5, 1.5] [1]",
+        "a categorical {x} [x]",
+    ],
+)
+def test_edges_of_what_a_parameter_may_be_are_accepted(line: str) -> None:
+    assert len(parse_pcs(line).parameters) == 1
+
+
 def test_errors_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "broken.pcs"
     path.write_text("what is this\n")

@@ -78,3 +78,22 @@ def test_infinite_results_come_last_in_their_order(
     results: list[tuple[float, ...]], order: list[int]
 ) -> None:
     assert front_first(results) == order
+
+
+def test_the_worst_stops_as_soon_as_there_are_eta_results() -> None:
+    rung = Rung(3, best_first)
+    for name, loss in enumerate([1.0, 2.0, 3.0]):
+        rung.add(name, (loss,))
+
+    assert [rung.goes_on(name) for name in range(3)] == [True, False, False]
+
+
+def test_rounding_errors_take_no_place_away() -> None:
+    rung = Rung(2.2, best_first)  # 33 / 2.2 is a little below 15 in floating point
+    for name in range(33):
+        rung.add(name, (float(name),))
+
+    promoted = [rung.promote() for _ in range(16)]
+
+    assert promoted == [*range(15), None]
+    assert [rung.goes_on(14), rung.goes_on(15)] == [True, False]

@@ -102,3 +102,22 @@ def test_guess_of_a_sigmoid_has_its_typical_share_left_at_the_half_way_point(
 
     assert guessed[1] == pytest.approx(1.1)  # the guessed limit
     assert guessed[0] == pytest.approx(1.1 * (1 - share))
+
+
+@pytest.mark.parametrize("first", [1.0, 3.0])
+def test_guess_of_a_power_with_a_slope_meets_the_first_and_the_last_value(first: float) -> None:
+    (family,) = (one for one in FAMILIES if one.name == "pow4")
+    x, y = first + np.arange(5.0), np.array([0.2, 0.5, 0.7, 0.75, 0.8])
+
+    guessed = family.curve(x, *family.guess(x, y))
+
+    assert guessed[[0, -1]] == pytest.approx(y[[0, -1]])
+
+
+def test_guess_of_an_exponential_is_exact_where_its_limit_is_the_guessed_one() -> None:
+    (family,) = (one for one in FAMILIES if one.name == "exp4")
+    theta = (1.1, 0.2, 1.0, np.log(0.1) + 2.0)
+    y = family.curve(X, *theta)
+
+    assert y[-1] == pytest.approx(1.0)  # so that a tenth above it is the limit
+    assert family.guess(X, y) == pytest.approx(theta)

@@ -20,7 +20,7 @@ def test_finite_numbers_have_a_place(option: float) -> None:
 
 @pytest.mark.parametrize("option", [True, None, "1", [1], float("inf"), float("nan"), 10**400])
 def test_everything_else_has_none(option: JsonValue) -> None:
-    assert not is_finite_number(option)
+    assert is_finite_number(option) is False
 
 
 def test_metis_has_no_logarithmic_types() -> None:

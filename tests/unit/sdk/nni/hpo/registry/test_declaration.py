@@ -1,10 +1,11 @@
 """Declaring an algorithm beside its class."""
 
+from dataclasses import fields
 from typing import Annotated, ClassVar
 
 import pytest
 
-from nni.hpo import MsgDispatcherBase, RandomTuner, Tuner, algorithm
+from nni.hpo import AlgorithmEntry, MsgDispatcherBase, RandomTuner, Tuner, algorithm
 from nni.hpo.json_value import JsonValue
 from nni.hpo.registry.arguments import Mode
 from nni.hpo.registry.declaration import declaration_of, is_declared
@@ -125,3 +126,21 @@ def test_functions_are_declared_by_their_paths() -> None:
 
     assert entry.space_check == f"{__name__}:check_nothing"
     assert dict(entry.defaults) == {"size": 1}
+
+
+def test_facts_that_a_declaration_leaves_out_are_those_of_an_entry_without_them() -> None:
+    @algorithm("Bare", use_when="Never.")
+    class BareTuner(Silent):
+        """Proposes nothing."""
+
+        def __init__(self) -> None:
+            pass
+
+    declared = declaration_of(BareTuner)
+    plain = AlgorithmEntry("Bare", "tuner", declared.class_path, declared.documented_path)
+
+    assert [
+        field.name
+        for field in fields(AlgorithmEntry)
+        if getattr(declared, field.name) != getattr(plain, field.name)
+    ] == ["validator", "summary", "use_when"]

@@ -51,6 +51,19 @@ def test_entry_without_a_declaration_has_no_arguments() -> None:
     assert entry.argument_rows() == []
 
 
+def test_entry_without_a_declaration_supports_usual_spaces_and_no_more() -> None:
+    entry = AlgorithmEntry("Demo", "tuner", "demo:Demo", "demo.Demo")
+
+    assert [name for name, value in entry.capabilities.items() if value == "yes"] == [
+        "Conditional spaces",
+        "Constraints",
+        "Imported samples",
+        "Assessor",
+    ]
+    assert not entry.keeps_first_space
+    assert not entry.any_space_with_outcomes
+
+
 @pytest.mark.parametrize(
     ("name", "folded"),
     [

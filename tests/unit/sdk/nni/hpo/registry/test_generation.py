@@ -1,9 +1,12 @@
 """Text that is made from declarations."""
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from nni.hpo.registry import built_in, generation
 from nni.hpo.registry.arguments import Argument, DeclaredArguments
 from nni.hpo.registry.entries import AlgorithmEntry
 from nni.hpo.registry.generation import (
@@ -12,6 +15,7 @@ from nni.hpo.registry.generation import (
     declared_entries,
     exported_names,
     exports_source,
+    main,
     module_path,
     priors_source,
     source_of,
@@ -19,6 +23,7 @@ from nni.hpo.registry.generation import (
 )
 from nni.hpo.registry.rules import FloatRange, IntRange, OneOf
 from nni.hpo.space.user_priors import TUNERS_WITH_PRIORS
+from nni.spellings import SPELLINGS, module_source
 
 ENTRY = AlgorithmEntry(
     "Demo",
@@ -128,3 +133,25 @@ def test_tuners_with_priors_are_what_the_declarations_say() -> None:
 def test_source_of_a_package_is_its_init() -> None:
     assert module_path("nni.hpo") == EXPORTS
     assert module_path("nni.hpo.base") == EXPORTS.with_name("base.py")
+
+
+def test_old_files_are_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, exports, priors = (tmp_path / name for name in ("table.py", "exports.py", "priors.py"))
+    exports.write_text(PACKAGE, "utf-8")
+    priors.write_text("TUNERS_WITH_PRIORS: Final = ('old',)\n", "utf-8")
+    for name, path in (("TABLE", table), ("EXPORTS", exports), ("PRIORS", priors)):
+        monkeypatch.setattr(generation, name, path)
+    monkeypatch.setattr(generation, "module_path", lambda module: tmp_path / module)
+    entries = declared_entries()  # imports what reads the table, which `main` replaces
+    monkeypatch.setitem(sys.modules, built_in.__name__, built_in)
+
+    main()
+
+    assert table.read_text("utf-8") == table_source(entries)
+    homes = exported_names(PACKAGE, entries)
+    assert homes.keys() > {"Tuner", "Assessor", "RandomTuner"}
+    assert exports.read_text("utf-8") == exports_source(PACKAGE, homes)
+    assert priors.read_text("utf-8") == f"TUNERS_WITH_PRIORS: Final = {TUNERS_WITH_PRIORS!r}\n"
+    assert SPELLINGS
+    for module in SPELLINGS:
+        assert (tmp_path / module).read_text("utf-8") == module_source(module)

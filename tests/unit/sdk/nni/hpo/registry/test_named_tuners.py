@@ -59,3 +59,13 @@ def test_check_takes_none_and_refuses_a_malformed_list() -> None:
     check_tuners(None, policy="equal")
     with pytest.raises(ValueError, match="must have 2 to 20"):
         check_tuners(["TPE"])
+
+
+def test_list_has_2_to_20_tuners() -> None:
+    assert [len(named_tuners(["TPE"] * count)) for count in (2, 20)] == [2, 20]
+    with pytest.raises(ValueError, match="tuners must have 2 to 20 tuners, got 21"):
+        named_tuners(["TPE"] * 21)
+
+
+def test_third_tuner_of_a_name_has_the_next_number() -> None:
+    assert [one.label for one in named_tuners(["TPE"] * 3)] == ["TPE", "TPE-2", "TPE-3"]

@@ -81,12 +81,37 @@ def test_repr_of_a_rule_builds_it(rule: Rule) -> None:
         (FloatRange(0, open_low=True), "> 0"),
         (FloatRange(2), ">= 2"),
         (FloatRange(), ""),
+        (FloatRange(0, 1, open_high=True), "in [0, 1)"),
+        (FloatRange(high=2), "in [-inf, 2]"),
         (IntRange(3), ">= 3"),
+        (IntRange(1, 9), "in [1, 9]"),
+        (WholeNumber(2), ">= 2"),
+        (IntAbove("low"), "> low"),
+        (IntAbove("low", or_equal=True), ">= low"),
         (OneOf("a", "b"), "a | b"),
     ],
 )
 def test_range_of_a_rule_is_readable(rule: Rule, text: str) -> None:
     assert rule.range == text
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (IntRange(1, 9), "an int in [1, 9]"),
+        (WholeNumber(2), "a whole number >= 2"),
+        (IntAbove("low"), "an int > low"),
+        (FloatRange(0, 1, open_low=True), "a number in (0, 1]"),
+        (FloatRange(), "a number"),
+        (OneOf("a", "b"), "one of 'a', 'b'"),
+    ],
+)
+def test_text_of_a_rule_names_the_type_and_the_range(rule: Rule, text: str) -> None:
+    assert rule.text == text
+
+
+def test_remedy_of_a_relation_names_the_other_argument() -> None:
+    assert IntAbove("low").hint == "raise it, or lower low"
 
 
 def test_or_equal_relation_accepts_the_same_value() -> None:

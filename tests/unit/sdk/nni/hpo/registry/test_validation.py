@@ -50,6 +50,20 @@ def test_range_of_floats_takes_ints() -> None:
     assert MAKE.range("threshold", float, 0, 1)(1)
 
 
+@pytest.mark.parametrize("value", [True, "0.5", None, 1.5, -0.5])
+def test_range_of_floats_names_the_key_of_what_it_refuses(value: object) -> None:
+    assert MAKE.range("threshold", float, 0, 1)(0.5) is True
+    with pytest.raises(ValueError, match="threshold must"):
+        MAKE.range("threshold", float, 0, 1)(value)
+
+
+@pytest.mark.parametrize("value", [1, None, ["a"]])
+def test_path_is_a_text(value: object) -> None:
+    assert MAKE.path("file")("a") is True
+    with pytest.raises(ValueError, match="file must be a path"):
+        MAKE.path("file")(value)
+
+
 def test_path_refuses_empty_text() -> None:
     assert MAKE.path("file")("a/b")
     with pytest.raises(ValueError, match="file must be a path"):
@@ -70,6 +84,13 @@ def test_medianstop_refuses_a_negative_start_step() -> None:
 def test_check_count_refuses_what_is_no_count(value: object) -> None:
     with pytest.raises(ValueError, match="trials must be an int >= 1"):
         check_count("trials", value, least=1)
+
+
+@pytest.mark.parametrize("least", [0, 1, 5])
+def test_check_count_accepts_the_least_count(least: int) -> None:
+    check_count("trials", least, least=least)
+    with pytest.raises(ValueError, match=f"trials must be an int >= {least}, got {least - 1}"):
+        check_count("trials", least - 1, least=least)
 
 
 def test_validator_is_importable_without_numpy() -> None:

@@ -56,7 +56,7 @@ def test_logged_parameters_replace_different_ones_and_are_reported() -> None:
     table = ParameterTable(sent.append)
     table.put(3, {"x": 1})
 
-    assert not table.record(3, {"x": 2})
+    assert table.record(3, {"x": 2}) is False
     assert table.get(3) == {"x": 2}
     assert sent == [{"diverged": [3, {"x": 2}, {"x": 1}]}]
 

@@ -77,3 +77,22 @@ def test_way_chooses_how_results_enter() -> None:
     assert split_by_way([SAMPLE], "rank") == ((), ((SAMPLE,),))
     with pytest.raises(ValueError, match="must be one of value, rank"):
         split_by_way([SAMPLE], "size")  # type: ignore[arg-type] # what a user may write
+
+
+def test_single_samples_are_one_search_after_the_others() -> None:
+    other = {"parameter": {"x": 0.25}, "value": 2.0}
+
+    assert list(searches_of([SAMPLE, [other], SAMPLE])) == [(other,), (SAMPLE, SAMPLE)]
+
+
+@pytest.mark.parametrize("wrong", [3, [3], {"parameter": {}}, [{"value": 1}]])
+def test_searches_of_no_result_are_refused(wrong: EarlierResults) -> None:
+    with pytest.raises(ValueError, match="warm_start_from must be a Study"):
+        list(searches_of(wrong))
+
+
+def test_path_may_begin_with_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "data.json").write_text(json.dumps([SAMPLE]))
+
+    assert list(samples_of("~/data.json")) == [SAMPLE]

@@ -246,6 +246,50 @@ def test_configuration_that_has_failed_may_be_tried_again(policy: DuplicatePolic
     assert dict(generate(tuner, [1]).parameters) == {1: {"x": 1}}
 
 
+def test_configuration_is_running_until_all_its_trials_have_ended() -> None:
+    tuner = ready(RecordingTuner(1, 2, 1), duplicates="resample", first=({"x": 1}, {"x": 1}))
+    generate(tuner, [0, 1])
+
+    tuner.trial_end(0, False)
+    while_one_runs = generate(tuner, [2]).parameters
+    tuner.trial_end(1, False)
+
+    assert [parameters for _, parameters in while_one_runs] == [{"x": 2}]
+    assert dict(generate(tuner, [3]).parameters) == {3: {"x": 1}}
+
+
+def test_result_of_a_trial_that_is_not_open_is_imported_and_known() -> None:
+    inner = RecordingTuner(2, 3)
+    tuner = ready(inner, duplicates="resample")
+
+    tuner.receive_trial_result(9, {"x": 2}, 7)
+
+    assert inner.imported == [(2, 7)]
+    assert run(tuner, 1) == [3]
+    assert inner.results == [(3, 3)]
+
+
+def test_end_that_is_reported_again_does_not_reach_the_tuner() -> None:
+    inner = RecordingTuner(1)
+    tuner = ready(inner)
+    run(tuner, 1)
+
+    tuner.trial_end(0, True)
+
+    assert inner.ended == [(0, True)]
+
+
+def test_first_result_of_a_configuration_is_the_one_that_is_reused() -> None:
+    inner = RecordingTuner(1, 2)
+    known = tuple({"parameter": {"x": 1}, "value": value} for value in (7, 8))
+    tuner = ready(inner, duplicates="reuse", known=known)
+    tuner.receive_trial_result(9, {"x": 1}, 9)
+
+    run(tuner, 1)
+
+    assert inner.results == [(1, 7), (2, 2)]
+
+
 def test_equal_numbers_of_different_types_are_the_same_configuration() -> None:
     tuner = ready(
         RecordingTuner(2, 3), duplicates="resample", known=({"parameter": {"x": 2.0}, "value": 1},)

@@ -89,3 +89,30 @@ def test_incumbent_is_recommended_where_nothing_is_expected() -> None:
     found = outcomes.recommended(lambda _: None)
 
     assert (found.trial.id, found.value, found.measured) == (1, 1.0, True)
+
+
+def test_recommended_trial_is_within_the_limits() -> None:
+    found = outcomes(
+        [{"default": 1, "ms": 11}, {"default": 2, "ms": 10}, {"default": 3, "ms": 1}],
+        "minimize", [{"metric": "ms", "max": 10}],
+    ).recommended(lambda configurations: [float(one["x"]) for one in configurations])  # fmt: skip
+
+    assert (found.trial.id, found.value) == (1, 1.0)
+
+
+def test_configuration_is_an_object_of_the_type_that_declares_the_space() -> None:
+    assert StudyTrial(0, {"x": 3}, TypedSpace(Demo)).configuration == Demo(3)
+    assert StudyTrial(0, {"x": 3}).configuration == {"x": 3}
+
+
+@pytest.mark.parametrize("circular", [False, True])
+def test_attribute_that_json_cannot_hold_is_refused(circular: bool) -> None:
+    trial = StudyTrial(0, {})
+    value: list[object] = [{1, 2}]
+    if circular:
+        value[0] = value
+
+    with pytest.raises(TypeError, match="user attribute 'size' must be a JSON value, got "):
+        trial.set_user_attr("size", value)
+
+    assert trial.user_attrs == {}

@@ -211,3 +211,14 @@ def test_loss_is_the_largest_weighted_part_and_a_twentieth_of_their_sum() -> Non
     # Parts of the weights 0.7 and 0.3 are 0.7 and 0.9; the median of the first results is 1.5, and
     # the best of them lies 0.75 below.
     assert loss == pytest.approx((0.9 + 0.05 * 1.6 - 1.5) / 0.75)
+
+
+def test_unit_of_an_objective_whose_first_results_are_equal_is_one() -> None:
+    scalarizer = Scalarizer(objectives_of({"a": "minimize", "b": "minimize"}), vector=False)
+    values(scalarizer, *({"a": n, "b": 3} for n in range(10)))
+
+    (loss,) = values(scalarizer, {"a": 0, "b": 4})
+
+    # One unit above the first results is two above the origin. Parts of the weights 0.7 and 0.3
+    # are 0.7 and 0.6; the first results have 0.75 at best and 1.485 in the middle.
+    assert loss == pytest.approx((0.7 + 0.05 * 1.3 - 1.485) / (1.485 - 0.75))

@@ -189,3 +189,31 @@ def test_regret_has_the_unit_of_the_objective_and_no_origin(factor: float, shift
 
 def test_bound_is_that_of_a_process_that_can_be_differentiated_twice() -> None:
     assert regret_upper_bound(bowl(12), SPACE) == pytest.approx(0.195, rel=0.2)
+
+
+def test_regret_bound_needs_ten_results_that_can_be_modelled() -> None:
+    rule, failed = RegretBound(1e9), SearchResult({"x": 0, "y": 0}, math.inf)
+
+    assert rule.reason([*bowl(9), *[failed] * 6], SPACE) == ""
+    assert rule.reason([*bowl(10), *[failed] * 5], SPACE) != ""
+
+
+def test_search_goes_on_while_as_much_as_the_bound_can_be_gained() -> None:
+    results = bowl(20)
+    gain = regret_upper_bound(results, SPACE)
+
+    assert RegretBound(gain).reason(results, SPACE) == ""
+    assert RegretBound(1.001 * gain).reason(results, SPACE) == (
+        f"at most {gain:.3g} can still be gained"
+    )
+
+
+def test_first_rule_that_ends_the_search_gives_the_reason_for_good() -> None:
+    watch = StoppingMonitor(
+        [TargetReached(1.0), NoImprovement(1), NoImprovement(2)], objectives_of("minimize")
+    )
+
+    for loss in (3.0, 4.0, 0.0, 5.0):
+        watch.tell({}, loss, SPACE)
+
+    assert watch.reason == "no improvement over 1 trials"

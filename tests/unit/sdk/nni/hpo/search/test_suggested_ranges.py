@@ -143,3 +143,69 @@ def test_options_must_differ() -> None:
 def test_options_of_another_type_are_others() -> None:
     assert options_of("a", [1]) != options_of("a", [True])
     assert options_of("a", [[1]]) == options_of("a", ([1],))
+
+
+def test_options_of_another_number_are_others() -> None:
+    assert options_of("a", [1]) != options_of("a", [1, 2])
+    assert options_of("a", [1, 2]) != options_of("a", [1])
+    assert options_of("a", [1]) != object()
+
+
+def test_equal_options_have_the_same_hash_though_they_cannot_be_hashed() -> None:
+    assert hash(options_of("a", [[1], {}])) == hash(options_of("b", ([1], {})))
+
+
+@pytest.mark.parametrize(
+    ("values", "entry"),
+    [
+        (float_range("a", 0.5, 2, None, log=False), {"_type": "uniform", "_value": [0.5, 2.0]}),
+        (float_range("a", 0.5, 2, None, log=True), {"_type": "loguniform", "_value": [0.5, 2.0]}),
+        (float_range("a", 0, 0.3, 0.1, log=False), {"_type": "randint", "_value": [0, 4]}),
+        (int_range("a", 1, 9, 3, log=False), {"_type": "randint", "_value": [0, 3]}),
+        (int_range("a", 1, 64, 1, log=True), {"_type": "qloguniform", "_value": [1, 64, 1]}),
+        (options_of("a", ["x", "y"]), {"_type": "choice", "_value": [0, 1]}),
+    ],
+)
+def test_tuner_searches_the_codes(values: SuggestedRange, entry: dict[str, Any]) -> None:
+    assert values.entry == entry
+
+
+@pytest.mark.parametrize(
+    ("values", "codes", "decoded"),
+    [
+        (float_range("a", 0.5, 2, None, log=False), [0.4, 0.7, 2.1], [0.5, 0.7, 2.0]),
+        (int_range("a", 2, 64, 1, log=True), [1.2, 8.4, 8.6, 64.9], [2, 8, 9, 64]),
+    ],
+)
+def test_number_of_a_tuner_is_rounded_and_clipped_to_the_range(
+    values: SuggestedRange, codes: list[float], decoded: list[float]
+) -> None:
+    assert [values.decode(code) for code in codes] == decoded
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (float_range("a", 0.5, 2, None, log=False), "[0.5, 2.0]"),
+        (float_range("a", 0.5, 2, None, log=True), "[0.5, 2.0] log"),
+        (int_range("a", 1, 64, 1, log=True), "[1, 64] log, integers"),
+        (int_range("a", 1, 9, 3, log=False), "[1, 7] in steps of 3"),
+        (options_of("a", ["x", 1]), "one of ['x', 1]"),
+    ],
+)
+def test_range_is_named_in_errors(values: SuggestedRange, text: str) -> None:
+    with pytest.raises(ValueError, match="must lie in") as raised:
+        values.encode(-5)
+
+    assert str(raised.value) == f"must lie in {text}, got -5"
+
+
+@pytest.mark.parametrize(("value", "code"), [(0.1 + 0.2, 2), (1 - 1e-12, 9)])
+def test_value_that_differs_by_rounding_is_at_its_step(value: float, code: int) -> None:
+    assert float_range("a", 0.1, 1, 0.1, log=False).encode(value) == code
+
+
+@pytest.mark.parametrize("value", [0.3 + 1e-6, 1.1, 0.0, float("inf")])
+def test_value_between_or_beyond_the_steps_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="must lie in"):
+        float_range("a", 0.1, 1, 0.1, log=False).encode(value)

@@ -243,3 +243,38 @@ def test_proposal_that_runs_already_is_not_made_again() -> None:
 
     assert len({one["x"] for one in running}) == 4
     assert not {one["x"] for one in running} & set(range(6))
+
+
+def turns(losses: list[float], count: int) -> list[bool]:
+    """Return which of some proposals are by an earlier search whose losses rise with x."""
+    space = {"x": {"_type": "choice", "_value": list(range(13))}}
+    known = [{"parameter": {"x": x}, "value": x} for x in range(13)]
+    proposer = TransferProposer([known], MINIMIZED, 0)
+    proposer.update_search_space(parse_space(space, algorithm="test"))
+    for x, loss_of_x in enumerate(losses):
+        proposer.learn({"x": x}, loss_of_x)
+    return [proposer.propose([]) is not None for _ in range(count)]
+
+
+def test_three_of_five_proposals_follow_earlier_searches_that_agree() -> None:
+    assert turns([0, 1, 2, 3, 4, 5], 5) == [True, False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("losses", "share"), [([1, 0, 3, 2], 0.0), ([0, 2, 1, 3], 0.38), ([1, 0, 2, 3], 0.6)]
+)
+def test_share_of_the_proposals_rises_with_the_trust(losses: list[float], share: float) -> None:
+    # The trust is 0.39, 0.595 and 0.648: it proposes from 0.5 on, and at most from 0.65 on.
+    assert sum(turns(losses, 40)) == pytest.approx(40 * share, abs=1)
+
+
+def test_two_results_are_too_few_for_a_proposal() -> None:
+    made = []
+    for count in (2, 3):
+        proposer = TransferProposer([earlier(1)], MINIMIZED, 0)
+        proposer.update_search_space(parse_space(SPACE, algorithm="test"))
+        for x in (0.0, 0.4, 0.8)[:count]:
+            proposer.learn({"x": x, "y": x}, loss({"x": x, "y": x}))
+        made.append(any(proposer.propose([]) is not None for _ in range(9)))
+
+    assert made == [False, True]

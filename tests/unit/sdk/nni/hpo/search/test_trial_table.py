@@ -1,9 +1,11 @@
 """Tables of trials."""
 
+import sys
+
 import pytest
 
 from nni.hpo import DefineByRunStudy, Study, optimize
-from nni.hpo.search.trial_table import html_table
+from nni.hpo.search.trial_table import data_frame, html_table, trial_columns
 
 SPACE = {"x": {"_type": "choice", "_value": [3, 1, 2]}}
 
@@ -68,3 +70,39 @@ def test_values_cannot_inject_markup() -> None:
 
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(10, "<p>10 trials</p>"), (11, "<p>11 trials, of which 10 are shown</p>")],
+)
+def test_ten_trials_are_shown(count: int, text: str) -> None:
+    html = html_table([{"id": number} for number in range(count)], ())
+
+    assert html.startswith(text)
+    assert html.count("<td>") == 10
+
+
+def test_of_many_best_trials_the_first_ten_are_shown_and_no_others() -> None:
+    html = html_table([{"id": number} for number in range(20)], set(range(3, 20)))
+
+    assert html.count("<td><b>") == html.count("<td>") == 10
+    assert "<b>3</b>" in html
+    assert "<b>12</b>" in html
+
+
+def test_cell_of_a_column_that_a_trial_lacks_is_empty() -> None:
+    html = html_table([{"id": 0, "value": 1}, {"id": 1}], ())
+
+    assert "<tr><td><span>1</span></td><td><span></span></td></tr>" in html
+
+
+def test_parameters_that_are_no_dict_are_one_column() -> None:
+    assert trial_columns(7, {"note": "a"}) == {"parameters.": 7, "user_attrs.note": "a"}
+
+
+def test_table_without_pandas_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(ImportError, match="to_dataframe needs pandas: pip install pandas"):
+        data_frame([])

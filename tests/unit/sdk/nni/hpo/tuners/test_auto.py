@@ -348,3 +348,45 @@ def test_single_parameter_is_named_as_one() -> None:
     tuner.update_search_space(LINE)
 
     assert tuner.explanation.startswith("1 parameter without branches: 5 points")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"ask_time_limit": 0},
+        {"ask_time_limit": float("inf")},
+    ],
+)
+def test_least_and_greatest_arguments_are_accepted(arguments: dict[str, JsonValue]) -> None:
+    assert isinstance(AutoTuner(**arguments), AutoTuner)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"ask_time_limit": -0.01},
+        {"cost_budget": 0},
+    ],
+)
+def test_arguments_beyond_their_limits_are_refused(arguments: dict[str, JsonValue]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        AutoTuner(**arguments)
+
+
+def test_outcomes_are_modelled_after_ten_results() -> None:
+    space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+    rival = RandomTuner(seed=3)
+    rival.update_search_space(space)
+    drawn = rival.generate_parameters(0)
+    proposed = []
+    for count in (9, 10):
+        tuner = AutoTuner(seed=3)
+        tuner.set_objectives(objectives_of({"a": "minimize", "b": "minimize"}))
+        tuner.update_search_space(space)
+        for number in range(count):
+            x = number / 10
+            tuner.receive_trial_result(number, {"x": x}, {"a": x, "b": (x - 0.5) ** 2})
+        proposed.append(tuner.generate_parameters(99))
+
+    assert [one == drawn for one in proposed] == [True, False]
+    assert "10 draws" in tuner.explanation

@@ -1,7 +1,9 @@
 """Children of two vectors."""
 
 import numpy as np
+import pytest
 
+from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._breeding import child_of
@@ -107,3 +109,45 @@ def test_mutations_near_a_bound_stay_inside_without_being_cut_off() -> None:
 
     assert children.min() > 0.0
     assert 0.3 < (children[children != 0.02] > 0.02).mean() < 0.9
+
+
+def distance_from_uniform(shares: Floats) -> float:
+    """Return the Kolmogorov-Smirnov distance of a sample from the uniform distribution."""
+    ordered, count = np.sort(shares), len(shares)
+    steps = np.arange(count + 1) / count
+    return float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max()))
+
+
+@pytest.mark.parametrize("place", [0.02, 0.5, 0.98])
+def test_mutations_have_the_bounded_polynomial_distribution_of_index_20(place: float) -> None:
+    space = EncodedSpace(parse_space({"x": FLAT["x0"]}))
+    rng = np.random.default_rng(8)
+
+    children = np.array([child_of(space, np.full((2, 1), place), rng)[0] for _ in range(500)])
+
+    # Inverse of the formula of Deb and Goyal, with the distances from both bounds.
+    below, above = (1 - place) ** 21, place**21
+    shares = np.where(
+        children < place,
+        ((1 + children - place) ** 21 - below) / (2 * (1 - below)),
+        (2 - above - (1 - children + place) ** 21) / (2 * (1 - above)),
+    )
+    assert distance_from_uniform(shares) < 1.63 / 500**0.5  # 1 % of samples are farther
+
+
+def test_crossed_coordinates_have_the_distribution_of_simulated_binary_crossover() -> None:
+    names = [f"x{i}" for i in range(200)]
+    space = EncodedSpace(parse_space(dict.fromkeys(names, FLAT["x0"])))
+    rng = np.random.default_rng(9)
+    parents = np.stack([np.full(200, 0.4), np.full(200, 0.6)])
+
+    children = np.array([child_of(space, parents, rng) for _ in range(100)])
+
+    crossed = (children != 0.4).sum(axis=1) > 20
+    assert 0.8 < crossed.mean() < 0.99  # 0.9, less or more three standard deviations of 0.03
+    moved = children[crossed] != 0.4
+    assert abs(moved.mean() - 0.5) < 0.02
+    spreads = np.abs(children[crossed][moved] - 0.5) / 0.1
+    shares = np.where(spreads <= 1, 0.5 * spreads**11, 1 - 0.5 * spreads**-11)
+    # 1 % of the coordinates are mutated.
+    assert distance_from_uniform(shares) < 0.03

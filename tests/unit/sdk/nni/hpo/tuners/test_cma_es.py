@@ -222,3 +222,29 @@ def test_a_trial_without_a_result_is_the_worst_of_its_generation_unless_canceled
     tuner.trial_end(0, False, event=event)
 
     assert losses_of_generation(tuner) == losses
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"population_size": 2},
+        {"population_size": 99999},
+        {"population_size": None},
+        {"restart_factor": 1},
+        {"restart_factor": 99},
+    ],
+)
+def test_least_and_greatest_arguments_are_accepted(arguments: dict[str, JsonValue]) -> None:
+    assert isinstance(CmaEs(**arguments), CmaEs)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"population_size": 100000},
+        {"restart_factor": 100},
+    ],
+)
+def test_arguments_beyond_their_limits_are_refused(arguments: dict[str, JsonValue]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        CmaEs(**arguments)

@@ -111,3 +111,26 @@ def test_fifth_of_the_candidates_lies_near_good_results() -> None:
     # The standard deviation of 800 numbers is known to 0.0013; four of them.
     assert (candidates[800:] - 0.5).std() == pytest.approx(0.05, abs=0.005)
     assert (candidates[:800] - 0.5).std() == pytest.approx(12**-0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"sample_size": 1},
+        {"trials_per_update": 1},
+        {"num_epochs_per_training": 1},
+    ],
+)
+def test_least_and_greatest_arguments_are_accepted(arguments: dict[str, JsonValue]) -> None:
+    assert isinstance(DNGOTuner(**arguments), DNGOTuner)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"sample_size": 0},
+    ],
+)
+def test_arguments_beyond_their_limits_are_refused(arguments: dict[str, JsonValue]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        DNGOTuner(**arguments)

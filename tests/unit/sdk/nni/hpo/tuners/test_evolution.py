@@ -294,3 +294,25 @@ def test_child_has_another_option_than_its_parent() -> None:
 
         # Eight draws are all the old option with a chance of 1 in 256.
         assert tuner.generate_parameters(1) != parent
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"population_size": 1},
+        {"population_size": 99999},
+    ],
+)
+def test_least_and_greatest_arguments_are_accepted(arguments: dict[str, Any]) -> None:
+    assert isinstance(EvolutionTuner(**arguments), EvolutionTuner)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"population_size": 100000},
+    ],
+)
+def test_arguments_beyond_their_limits_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        EvolutionTuner(**arguments)

@@ -216,3 +216,33 @@ def test_refuses_costs_of_several_outcomes() -> None:
         GPTuner(cost_aware=True).set_objectives(
             objectives_of({"near": "minimize"}, [{"metric": "heat", "max": 2}])
         )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"kappa": 0},
+        {"xi": 0},
+        {"nu": 0.001},
+        {"alpha": 0},
+        {"cold_start_num": 1},
+        {"selection_num_warm_up": 1},
+        {"selection_num_starting_points": 1},
+        {"ask_time_limit": 0},
+        {"ask_time_limit": math.inf},
+    ],
+)
+def test_least_and_greatest_arguments_are_accepted(arguments: dict[str, JsonValue]) -> None:
+    assert isinstance(GPTuner(**arguments), GPTuner)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"cost_budget": 0},
+        {"cost_budget": -1},
+    ],
+)
+def test_arguments_beyond_their_limits_are_refused(arguments: dict[str, JsonValue]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        GPTuner(**arguments)

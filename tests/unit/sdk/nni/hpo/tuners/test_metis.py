@@ -258,3 +258,29 @@ def test_exploiting_candidate_needs_a_good_and_a_bad_result(count: int, found: b
     candidate = tuner._exploiting_candidate(np.linspace(0, 1, count)[:, None], set())
 
     assert (candidate is not None) is found
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"exploration_probability": 0},
+        {"exploration_probability": 1},
+        {"cold_start_num": 1},
+        {"selection_num_starting_points": 1},
+        {"ask_time_limit": 0},
+        {"ask_time_limit": float("inf")},
+    ],
+)
+def test_least_and_greatest_arguments_are_accepted(arguments: dict[str, JsonValue]) -> None:
+    assert isinstance(MetisTuner(**arguments), MetisTuner)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"exploration_probability": -0.1},
+    ],
+)
+def test_arguments_beyond_their_limits_are_refused(arguments: dict[str, JsonValue]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        MetisTuner(**arguments)

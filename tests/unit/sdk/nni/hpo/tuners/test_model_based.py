@@ -286,3 +286,34 @@ def test_point_that_is_prepared_is_not_chosen_again() -> None:
 
     assert tuner.generate_parameters(1) == other.generate_parameters(1)
     assert tuner.generate_parameters(2) == other.generate_parameters(2)
+
+
+def after_four_results(cold_start_num: int) -> GPTuner:
+    tuner = tuner_of(LINE, cold_start_num)
+    for number in range(4):
+        tuner.receive_trial_result(number, {"x": number / 4}, (number - 1.3) ** 2)
+    return tuner
+
+
+@pytest.mark.parametrize("cold_start_num", [4, 10])
+def test_preparation_leaves_the_state_as_it_was(cold_start_num: int) -> None:
+    tuner = after_four_results(cold_start_num)
+    before = json.dumps(tuner.state())
+
+    tuner.prepare_parameters()
+
+    assert json.dumps(tuner.state()) == before
+
+
+@pytest.mark.parametrize(("cold_start_num", "changed"), [(4, "model"), (10, "prior")])
+def test_state_after_a_prepared_proposal_is_that_after_a_proposal(
+    cold_start_num: int, changed: str
+) -> None:
+    prepared, plain = (after_four_results(cold_start_num) for _ in range(2))
+    before = json.dumps(plain.state()[changed])
+
+    prepared.prepare_parameters()
+
+    assert prepared.generate_parameters(9) == plain.generate_parameters(9)
+    assert prepared.state() == plain.state()
+    assert json.dumps(prepared.state()[changed]) != before

@@ -197,3 +197,26 @@ def test_result_without_a_number_is_skipped_with_a_warning(
 
     assert tuner.state()["members"] == []
     assert "skips a result without a number" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"population_size": 2},
+        {"population_size": 99999},
+    ],
+)
+def test_least_and_greatest_arguments_are_accepted(arguments: dict[str, JsonValue]) -> None:
+    assert isinstance(NSGA2(**arguments), NSGA2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"population_size": 1},
+        {"population_size": 100000},
+    ],
+)
+def test_arguments_beyond_their_limits_are_refused(arguments: dict[str, JsonValue]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        NSGA2(**arguments)

@@ -455,3 +455,36 @@ def test_state_from_before_folders_were_released_is_taken() -> None:
     again.load_state(state)
 
     assert again.state() == tuner.state()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"population_size": 1},
+        {"population_size": 99999},
+        {"fraction": 0},
+        {"fraction": 1},
+        {"resample_probability": 0},
+        {"resample_probability": 1},
+        {"factor": 1e-09},
+        {"factor": 0.999},
+        {"factor": None},
+    ],
+)
+def test_least_and_greatest_arguments_are_accepted(arguments: dict[str, Any]) -> None:
+    assert isinstance(PBTTuner(**arguments), PBTTuner)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"population_size": 100000},
+        {"fraction": -0.01},
+        {"fraction": 1.01},
+        {"resample_probability": 1.01},
+        {"factor": 0},
+    ],
+)
+def test_arguments_beyond_their_limits_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        PBTTuner(**arguments)

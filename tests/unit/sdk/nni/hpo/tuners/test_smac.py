@@ -3,6 +3,7 @@
 import inspect
 import json
 import logging
+from collections.abc import Callable
 from statistics import median
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from nni.errors import NoMoreTrialError
 from nni.hpo import RandomTuner, SMACTuner, Tuner
+from nni.hpo.arrays import Floats
 from nni.hpo.base import generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space.domains import canonical_json
@@ -216,3 +218,66 @@ def test_neighbours_differ_from_their_start_in_one_coordinate() -> None:
     ordered = 2  # the integer and the logarithm, four steps each
     assert np.bincount(owners).tolist() == [count + 4 * ordered for count in listed]
     assert ((neighbours != starts[owners]).sum(axis=1) <= 1).all()
+
+
+def with_space(search_space: JsonValue) -> SMACTuner:
+    tuner = SMACTuner("minimize", seed=0)
+    tuner.update_search_space(search_space)
+    return tuner
+
+
+def test_steps_to_neighbours_have_a_standard_deviation_of_a_fifth() -> None:
+    starts = np.full((250, 1), 0.5)
+
+    neighbours, _ = with_space({"x": {"_type": "uniform", "_value": [0, 1]}})._neighbours(starts)
+
+    # Those beyond the bounds, 2.5 deviations away, are moved to them: 0.198. Four deviations of
+    # that of 1000 steps are 0.018.
+    assert len(neighbours) == 1000
+    assert (neighbours - 0.5).std() == pytest.approx(0.198, abs=0.018)
+
+
+@pytest.mark.parametrize(("rise", "rounds"), [(1.0, 10), (0.0, 1)])
+def test_local_search_goes_on_for_ten_rounds_while_neighbours_are_better(
+    rise: float, rounds: int
+) -> None:
+    tuner = with_space({"x": {"_type": "randint", "_value": [0, 10**6]}})
+    sizes: list[int] = []
+
+    def value_of(vectors: Floats) -> Floats:
+        sizes.append(len(vectors))
+        return np.full(len(vectors), rise * len(sizes))
+
+    visited, values = tuner._local_search(np.array([[5e-7]]), value_of)
+
+    assert len(sizes) == 1 + rounds
+    assert len(visited) == len(values) == sum(sizes)
+    assert values.max() == rise * (1 + rounds)
+
+
+class RecordingSMAC(SMACTuner):
+    """Records the starts of its local searches."""
+
+    starts: Floats
+
+    def _local_search(
+        self, starts: Floats, value_of: Callable[[Floats], Floats]
+    ) -> tuple[Floats, Floats]:
+        self.starts = starts
+        return super()._local_search(starts, value_of)
+
+
+def test_local_search_starts_from_the_twenty_best_results_and_as_many_draws() -> None:
+    tuner = RecordingSMAC("minimize", seed=0)
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+    places = [(7 * number % 30 + 0.5) / 30 for number in range(30)]
+    for number, place in enumerate(places):
+        tuner.receive_trial_result(number, {"x": place}, abs(place - 0.31))
+
+    for number in range(2):  # one of the two is a random draw
+        tuner.generate_parameters(100 + number)
+
+    best = sorted(places, key=lambda place: abs(place - 0.31))[:20]
+    assert tuner.starts[:20, 0] == pytest.approx(best)
+    assert len(tuner.starts) == 40
+    assert not set(tuner.starts[20:, 0].tolist()) & set(places)

@@ -95,6 +95,17 @@ def test_dict_values_are_imported_and_bad_samples_skipped(
     assert len(caplog.records) == 3
 
 
+@pytest.mark.parametrize("value", [math.nan, {"default": math.nan}])
+def test_imported_nan_is_learned_as_a_failure(value: Any, caplog: pytest.LogCaptureFixture) -> None:
+    tuner = ready(seed=0)
+
+    with caplog.at_level(logging.WARNING):
+        tuner.import_data([{"parameter": {"x": 0.5}, "value": value}])
+
+    assert tuner.state()["failed"] == [[{"x": 0.5}, 0]]
+    assert caplog.records == []
+
+
 @pytest.mark.claim("hpo", 49)
 def test_number_of_observations_is_the_number_of_finished_trials() -> None:
     tuner = ready(seed=0)
@@ -647,3 +658,37 @@ def test_trials_that_end_for_another_reason_teach_nothing() -> None:
 
     assert (tuner.state()["failed"], tuner.state()["observed"]) == ([], [])
     assert tuner.state()["running"] == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_startup_jobs": 0},
+        {"n_ei_candidates": 1},
+        {"linear_forgetting": 1},
+        {"linear_forgetting": None},
+        {"prior_weight": 0},
+        {"gamma": 1e-9},
+    ],
+)
+def test_least_settings_are_accepted(settings: dict[str, Any]) -> None:
+    tuner = ready(seed=0, tpe_args=settings)
+
+    tell(tuner, 12)
+
+    assert 0 <= tuner.suggest()["x"] <= 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_startup_jobs": -1},
+        {"n_ei_candidates": 0},
+        {"linear_forgetting": 0},
+        {"prior_weight": -0.1},
+        {"gamma": 0},
+    ],
+)
+def test_settings_below_the_least_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=rf"tpe_args\.{next(iter(settings))} must be"):
+        ready(tpe_args=settings)

@@ -269,6 +269,20 @@ def test_log_weight_of_success_is_added_where_it_is_known() -> None:
     assert gradient == pytest.approx(slope + weight_slope)
 
 
+def test_gradient_of_success_points_to_where_trials_succeed() -> None:
+    space = space_of(SQUARE)
+    plain = LossAcquisition(space, bowl(), LOWEST, 0.0)
+    feasibility = Feasibility(bowl((0.8, 0.2)), 0.0, 0.1, math.log(0.7), math.log(0.2))
+    border = np.array([0.56, 0.15])  # success becomes likely on the way to the left
+
+    _, gradient = weighted_by_success(space, plain, feasibility).value_and_gradient(border)
+
+    _, slope = plain.value_and_gradient(border)
+    _, weight_slope = feasibility.log_weight_and_gradient(border)
+    assert weight_slope[0] < -1
+    assert gradient == pytest.approx(slope + weight_slope)
+
+
 @dataclass(frozen=True)
 class RisingAcquisition:
     """Acquisition that is the sum of the coordinates."""

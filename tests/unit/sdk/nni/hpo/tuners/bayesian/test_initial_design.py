@@ -87,6 +87,15 @@ def test_space_without_axes_has_an_empty_design() -> None:
     assert design.is_complete(0)
 
 
+def test_design_is_empty_before_there_is_a_space() -> None:
+    design = LatinHypercubeDesign()
+
+    assert design.size == 0
+    assert design.is_complete(0)
+    assert design.next_vector() is None
+    assert design.state() == {"design": [], "handed_out": 0}
+
+
 def test_design_is_complete_after_as_many_results() -> None:
     design = LatinHypercubeDesign()
     design.reset(FLAT, np.random.default_rng(0))

@@ -73,6 +73,14 @@ def test_unlucky_result_is_no_outlier() -> None:
     assert 5 not in found(WAVE + 5.0 * (np.arange(25) == 5), WAVE[20] + 0.01)
 
 
+@pytest.mark.parametrize(("place", "depth", "outlying"), [(22, 0.2, []), (15, 0.4, [15])])
+def test_good_losses_are_weighed_in_proportion(
+    place: int, depth: float, outlying: list[int]
+) -> None:
+    # On a logarithmic scale the first result would be an outlier, and the second would not.
+    assert found(WAVE - depth * (np.arange(25) == place), WAVE[20] + 0.01) == outlying
+
+
 def test_confirmed_result_is_no_outlier() -> None:
     assert found(LUCKY, LUCKY[20]) == []
     assert found(LUCKY, LUCKY[20] + 0.01) == []

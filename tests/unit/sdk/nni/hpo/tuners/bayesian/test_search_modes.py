@@ -159,6 +159,8 @@ def record(region: TrustRegion, *improved: bool) -> float:
         (2, (True, True, True, True, True), 2),
         (2, (True,) * 6, 2),
         (2, (True, True, True, False, False, False, False), 0.5),
+        (1, (False,) * 4 + (True,) * 5, 0.5),
+        (1, (False,) * 4 + (True,) * 6, 1),
     ],
 )
 def test_region_doubles_after_three_successes_in_a_row_and_halves_after_enough_failures(

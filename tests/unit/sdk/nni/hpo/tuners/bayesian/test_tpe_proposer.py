@@ -147,3 +147,26 @@ def test_region_where_trials_fail_is_avoided() -> None:
         beyond.append(sum(float(proposed(proposer)[0]) > 0.65 for _ in range(20)))
 
     assert beyond[1] < beyond[0]
+
+
+@pytest.mark.parametrize(("taken", "found"), [(4, True), (5, False)])
+def test_gives_up_after_five_taken_vectors(taken: int, found: bool) -> None:
+    proposer = taught()
+    vectors = [proposed(proposer) for _ in range(5)]
+    keys = {vector_key(vector) for vector in vectors[:taken]}
+
+    vector = taught().propose(space_of(LINE), keys, None)
+
+    assert (vector is not None) is found
+    assert vector is None or vector.tolist() == vectors[4].tolist()
+
+
+@pytest.mark.parametrize(("reach", "taken"), [(0.16, True), (0.2, False)])
+def test_vector_is_taken_if_its_result_is_likely_new(reach: float, taken: bool) -> None:
+    vector = proposed(taught())
+    # The probability of a new result is 0.09 / reach: 0.56 or 0.45.
+    plateaus = KnownPlateaus(np.array([reach]), vector[None, :] + 0.09)
+
+    found = taught().propose(space_of(LINE), set(), plateaus)
+
+    assert (found is not None and found.tolist() == vector.tolist()) is taken

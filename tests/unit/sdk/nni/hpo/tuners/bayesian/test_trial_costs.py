@@ -134,3 +134,14 @@ def test_nothing_is_spent_at_first() -> None:
     costs.end(0, 2.5, success=True)
 
     assert (first, costs.state()["spent_s"]) == (0.0, 2.5)
+
+
+def test_state_of_the_model_is_restored_without_the_run_times() -> None:
+    costs, restored = measured(), TrialCosts(SPACE, None)
+    costs.prediction(8)
+    assert restored.model_state() != costs.model_state()
+
+    restored.load_model_state(json.loads(json.dumps(costs.model_state())))
+
+    assert restored.model_state() == costs.model_state()
+    assert restored.known == 0

@@ -105,3 +105,14 @@ def test_contribution_is_what_no_other_result_reaches() -> None:
     volumes = np.array([[3.0, 1.0, 2.0], [2.0, 4.0, 2.0], [0.5, 1.0, 1.0]])
 
     assert contributions(volumes).tolist() == [1.0, 3.0, 0.0]
+
+
+@pytest.mark.parametrize("count", [2, 3, 60])
+def test_contributions_of_many_results_are_gaps_to_the_second_best(count: int) -> None:
+    volumes = np.random.default_rng(count).random((count, 20))
+    expected = np.zeros(count)
+    for column in volumes.T:
+        second, first = sorted(column)[-2:]
+        expected[column.argmax()] += first - second
+
+    assert contributions(volumes) == pytest.approx(expected)

@@ -412,3 +412,39 @@ def test_newer_results_weigh_more_where_old_ones_fade() -> None:
     fading = age_weights(range(100), 100, 50)
     assert good.weights == pytest.approx(whole.weights * fading[:5])
     assert rest.weights == pytest.approx(fading[5:])
+
+
+@pytest.mark.parametrize(
+    ("candidates", "lie", "expected"), [(32, None, 32), (32, 1.0, 16), (64, None, 64), (1, 1.0, 1)]
+)
+def test_candidates_that_mix_good_rows_are_among_the_others(
+    candidates: int, lie: float | None, expected: int
+) -> None:
+    space = dict.fromkeys("abcd", LINE["x"])
+    model = filled(space, 20, DensitySettings(candidates=candidates))
+    pending = Pending([Row(0, (0.5,) * 4, ())], None if lie is None else loss(lie))
+    seen: list[Row] = []
+
+    def never(candidate: Row) -> bool:
+        seen.append(candidate)
+        return False
+
+    model.propose(np.random.default_rng(0), pending, never, crowded=True)
+
+    assert len(seen) == expected
+
+
+@pytest.mark.parametrize("column", ["uniform", "normal"])
+def test_candidate_of_the_greatest_ratio_of_the_densities_is_proposed(column: str) -> None:
+    model = model_of({"x": {"_type": column, "_value": [0, 1]}})
+    for x in np.random.default_rng(1).random(100).tolist():
+        model.observations.add(Row(0, (x,), ()), loss(abs(x - 0.7)))
+    good, rest = model._densities()
+
+    for seed in range(20):
+        points, options = good.draw(32, np.random.default_rng(seed))
+        ratio = good.log_density(points, options) - rest.log_density(points, options)
+        if column == "normal":  # with the density of the prior: 0.5 + z / 4
+            ratio -= 0.5 * (4 * (points[:, 0] - 0.5)) ** 2
+        found = model.propose(np.random.default_rng(seed))
+        assert found.coordinates == pytest.approx((points[ratio.argmax(), 0],))

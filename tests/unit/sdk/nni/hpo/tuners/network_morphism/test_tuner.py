@@ -268,3 +268,39 @@ def test_restored_tuner_goes_on_with_running_trials() -> None:
 
     assert other.get_best_model_id() == 2
     assert other.load_best_model().to_json() == text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"input_width": 1, "default_model_len": 1},
+        {"input_channel": 1},
+        {"n_output_node": 1},
+        {"beta": 0},
+        {"t_min": 1e-9},
+        {"t_min": 0.999},
+        {"max_model_size": 2**53},
+        {"default_model_len": 1},
+        {"default_model_width": 1},
+    ],
+)
+def test_least_and_greatest_arguments_are_accepted(arguments: dict[str, JsonValue]) -> None:
+    assert json_to_graph(small(**arguments).generate_parameters(0)).layers
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"input_channel": 0},
+        {"n_output_node": 0},
+        {"beta": -0.1},
+        {"t_min": 0},
+        {"max_model_size": 2**53 + 1},
+        {"default_model_len": 0},
+        {"default_model_len": 100},
+        {"default_model_width": 0},
+    ],
+)
+def test_arguments_beyond_their_limits_are_refused(arguments: dict[str, JsonValue]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        small(**arguments)

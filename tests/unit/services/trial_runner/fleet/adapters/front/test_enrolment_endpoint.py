@@ -1,6 +1,8 @@
 """Tests of the endpoint of enrolments."""
 
 import asyncio
+import contextlib
+import socket
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,21 @@ async def test_line_that_is_too_long_gets_no_answer(tmp_path: Path, size: int) -
 
 async def test_request_that_does_not_end_gets_no_answer(tmp_path: Path) -> None:
     assert await exchange(tmp_path, b'{"pool"', request_s=0.05) == b""
+
+
+async def test_request_has_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    times_s = [loop.time()]
+    own, other = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=own)
+    with contextlib.closing(writer), other, monkeypatch.context() as patch:
+        patch.setattr(loop, "time", lambda: times_s[-1])
+        serving = asyncio.create_task(EnrolmentEndpoint(refuse).serve(reader, writer, "10.0.0.2"))
+        ended = []
+        for passed_s in (0.0, 9.9, 10.1):
+            times_s.append(times_s[0] + passed_s)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            ended.append(serving.done())
+
+    assert ended == [False, False, True]

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import socket
 import sys
 from collections.abc import Sequence
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from svc_common.environment import NNI_LOG_LEVEL
 from svc_trial_runner.fleet.adapters.isolated.child import AdapterServer, FleetServices, serve
 from svc_trial_runner.fleet.adapters.isolated.child_process import ChildProcess
 from svc_trial_runner.fleet.adapters.isolated.messages import (
@@ -224,6 +226,7 @@ async def test_adapter_is_served_until_the_fleet_closes_its_end(tmp_path: Path) 
 
 PROGRAM = """
 import ctypes, os, signal, sys
+from svc_common.logs import get_logger
 from svc_trial_runner.fleet.adapters.isolated.child import run_child
 from svc_trial_runner.fleet.adapters.local_agents import LocalAgentsAdapter
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
@@ -232,6 +235,8 @@ DESCRIPTOR = int(sys.argv[1])
 
 class Adapter(LocalAgentsAdapter):
     async def check(self):
+        get_logger().info("adapter checked")
+        get_logger().warning("adapter has problems")
         libc, ends_by = ctypes.CDLL(None), ctypes.c_int()
         libc.prctl(2, ctypes.byref(ends_by))  # PR_GET_PDEATHSIG
         facts = {
@@ -246,7 +251,11 @@ run_child(DESCRIPTOR, lambda _: Adapter)
 """
 
 
-async def test_child_depends_on_the_fleet_alone(tmp_path: Path) -> None:
+async def test_child_depends_on_the_fleet_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NNI_LOG_LEVEL, "warning")
+
     async def refuse(method: str, params: Any) -> Any:
         raise PlatformError("no requests are handled")
 
@@ -262,3 +271,8 @@ async def test_child_depends_on_the_fleet_alone(tmp_path: Path) -> None:
         "ignores the terminal": "True",
         "passes its socket on": "False",
     }
+    written = capfd.readouterr().err.splitlines()
+    lines = [json.loads(line) for line in written if line.startswith("{")]
+    assert [(line["service"], line["event"]) for line in lines] == [
+        ("fleet", "adapter has problems")
+    ]
