@@ -370,9 +370,13 @@ def test_searcher_draws_from_the_prior_unless_another_is_given() -> None:
     assert inspect.signature(ASHA).parameters["searcher"].default == "Random"
 
 
-@pytest.mark.parametrize("advisor", ["ASHA", "MOASHA"])
-def test_least_arguments_are_accepted(advisor: str) -> None:
-    validate("advisor", advisor, {"min_budget": 1, "max_budget": 1, "eta": 2, "brackets": 1})
+@pytest.mark.parametrize("advisor", [ASHA, MOASHA])
+def test_least_arguments_are_accepted(advisor: type[ASHA | MOASHA]) -> None:
+    least = advisor(min_budget=1, max_budget=1, eta=2, brackets=1, seed=0)
+
+    (job,) = AdvisorDriver(least, SPACE).request()
+
+    assert job["parameters"]["TRIAL_BUDGET"] == 1
 
 
 @pytest.mark.parametrize("advisor", ["ASHA", "MOASHA"])
