@@ -12,7 +12,6 @@ from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.metrics_listener import serve_metrics
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
-from svc_common.stopped_children import stopped_children_continued
 from svc_common.telemetry.metrics import Registry, process_registry
 from svc_common.telemetry.tracing import open_tracer
 from svc_compressor.servicers.compression_servicer import CompressionServicer
@@ -24,7 +23,6 @@ from svc_compressor.telemetry import Telemetry
 async def build(service: Service) -> Mapping[str, str]:
     """Read settings, build and start the compressor; return its addresses by name."""
     settings = read_settings()
-    service.adapters.enter_context(stopped_children_continued())
     bus = await _open_bus(service, settings)
     registry = process_registry("compressor", settings.version)
     service.loop_watchdog.register(registry)
