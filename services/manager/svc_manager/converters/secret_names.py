@@ -74,9 +74,11 @@ def variable_name(fields: Mapping[str, object]) -> str:
     return name if isinstance(name, str) and "value" in fields else ""
 
 
-def announces_secret(item: object) -> bool:
-    """Return whether the next item of a list is a secret, as in `["--token", "abc"]`."""
-    return isinstance(item, str) and item.startswith("-") and names_secret(item)
+def is_secret_of_option(before: object, item: object) -> bool:
+    """Return whether an item of a list is the secret of the one before: `["--token", "abc"]`."""
+    if not (isinstance(before, str) and before.startswith("-") and names_secret(before)):
+        return False
+    return not (isinstance(item, str) and item.startswith("-"))  # another option
 
 
 def last_word(name: str) -> str:

@@ -18,7 +18,7 @@ from svc_common.experiment_events.causes import WaitReason
 from svc_manager.converters.agent_limits import apply_limits, write_agent_limits
 from svc_manager.converters.reasons import write_end, write_loss, write_stop, write_wait
 from svc_manager.converters.scalars import set_ms, write_metric
-from svc_manager.converters.secret_names import announces_secret, names_secret, variable_name
+from svc_manager.converters.secret_names import is_secret_of_option, names_secret, variable_name
 from svc_manager.converters.secret_texts import MASK, TextMask
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.remarks import Remarks
@@ -172,13 +172,14 @@ def mask_value(value: value_pb2.Value, texts: TextMask) -> None:
             else:
                 mask_value(entry.value, texts)
     elif kind == "list_value":
-        is_secret = False
+        before = ""
         for item in value.list_value.items:
-            follows, is_secret = is_secret, announces_secret(item.string_value)
-            if follows and not item.string_value.startswith("-"):
+            text = item.string_value
+            if is_secret_of_option(before, text):
                 item.string_value = MASK
             else:
                 mask_value(item, texts)
+            before = text
 
 
 def algorithm_name(config: config_pb2.ExperimentConfig) -> str:

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError
-from svc_manager.converters.secret_names import announces_secret, names_secret, variable_name
+from svc_manager.converters.secret_names import is_secret_of_option, names_secret, variable_name
 from svc_manager.converters.secret_texts import MASK, TextMask
 from svc_manager.web.records.scalars import duration_text, parse_duration, value_from, value_of
 from svc_manager.web.records.search_config import search_from_json, search_to_json
@@ -140,9 +140,7 @@ def _mask(data: Any, texts: TextMask) -> Any:  # noqa: ANN401 - any JSON value
         }
     if isinstance(data, list):
         return [
-            MASK
-            if announces_secret(before) and not (isinstance(item, str) and item.startswith("-"))
-            else _mask(item, texts)
+            MASK if is_secret_of_option(before, item) else _mask(item, texts)
             for before, item in zip([None, *data], data, strict=False)
         ]
     return data
